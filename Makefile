@@ -1,0 +1,42 @@
+# `make run` and `make test` do all the set-up on a fresh machine: Python 3.11+, make, a package index.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PIP_PROGRESS_BAR = off
+
+.PHONY: run test test-all check bench clean
+
+run: .venv/.installed
+	$(BIN)/dcdc fit digits --run runs/digits --overwrite --baseline k-means
+
+test: .venv/.installed-dev
+	$(BIN)/python -m pytest
+
+test-all: .venv/.installed-dev
+	$(BIN)/python -m pytest -m "not gpu"
+
+check: .venv/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_docs.py
+
+bench: .venv/.installed
+	$(BIN)/python benchmarks/digits_seeds.py
+
+clean:
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache build dist
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "dcdc needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
