@@ -1,0 +1,86 @@
+"""The clustering network: normalise, Sobel or not, trunk, one softmax head per role.
+
+Shapes: B images, D features, K clusters of a head.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dcdc.networks.front import Normalise, Sobel
+from dcdc.networks.resnet import resnet18, resnet34
+from dcdc.networks.small import SmallTrunk
+
+TRUNKS: dict[str, Callable[[int], nn.Module]] = {
+    "resnet34": resnet34,
+    "resnet18": resnet18,
+    "small": SmallTrunk,
+}
+
+CLUSTER_HEAD = "cluster_head"
+OVER_CLUSTERING_HEAD = "over_clustering_head"
+
+
+@dataclass(frozen=True)
+class NetworkOutput:
+    features: Tensor
+    """B x D"""
+    assign: dict[str, Tensor]
+    """By head: B x K, rows sum to 1."""
+
+
+class ClusteringNetwork(nn.Module):
+    """Images in [0, 1], B x C x H x W, to features and the assignments of the heads asked for."""
+
+    def __init__(
+        self,
+        *,
+        trunk: str,
+        in_channels: int,
+        n_clusters: int,
+        n_over_clusters: int = 0,
+        sobel: bool = False,
+        mean: Sequence[float],
+        std: Sequence[float],
+    ) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.normalise = Normalise(mean, std)
+        self.sobel = Sobel() if sobel else None
+        self.trunk = TRUNKS[trunk](Sobel.out_channels if sobel else in_channels)
+        n_features = self.trunk.n_features
+        assert isinstance(n_features, int)
+        self.n_features = n_features
+        heads = {CLUSTER_HEAD: n_clusters}
+        if n_over_clusters:
+            heads[OVER_CLUSTERING_HEAD] = n_over_clusters
+        self.heads = nn.ModuleDict({name: _head(n_features, k) for name, k in heads.items()})
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def features(self, images: Tensor) -> Tensor:
+        x: Tensor = self.normalise(images)
+        if self.sobel is not None:
+            x = self.sobel(x)
+        features: Tensor = self.trunk(x)
+        return features
+
+    def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
+        features = self.features(images)
+        assign = {name: _softmax(self.heads[name](features)) for name in heads}
+        return NetworkOutput(features, assign)
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    return torch.softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=1)
+
+
+def _head(n_features: int, n_clusters: int) -> nn.Linear:
+    head = nn.Linear(n_features, n_clusters)
+    nn.init.normal_(head.weight, std=0.01)
+    nn.init.zeros_(head.bias)
+    return head

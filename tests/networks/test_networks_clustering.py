@@ -1,0 +1,63 @@
+import torch
+
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
+
+
+def network(**changes) -> ClusteringNetwork:
+    given = {
+        "trunk": "small",
+        "in_channels": 3,
+        "n_clusters": 4,
+        "n_over_clusters": 9,
+        "mean": (0.5, 0.4, 0.3),
+        "std": (0.2, 0.3, 0.4),
+    }
+    return ClusteringNetwork(**(given | changes))
+
+
+def test_features_and_the_assignments_asked_for_come_out():
+    output = network()(torch.rand(5, 3, 16, 16), (CLUSTER_HEAD, OVER_CLUSTERING_HEAD))
+    assert output.features.shape == (5, 512)
+    assert {name: assign.shape for name, assign in output.assign.items()} == {
+        CLUSTER_HEAD: (5, 4),
+        OVER_CLUSTERING_HEAD: (5, 9),
+    }
+    for assign in output.assign.values():
+        torch.testing.assert_close(assign.sum(1), torch.ones(5))
+    assert list(network()(torch.rand(5, 3, 16, 16)).assign) == [CLUSTER_HEAD]
+
+
+def test_without_over_clusters_there_is_no_such_head():
+    assert list(network(n_over_clusters=0).heads) == [CLUSTER_HEAD]
+
+
+def test_sobel_sees_no_colour():
+    with_sobel, without = network(sobel=True).eval(), network().eval()
+    image = torch.rand(1, 3, 16, 16)
+    recoloured = image.clone()
+    # moved between two channels so that the mean of the normalised channels stays
+    recoloured[:, 0] += 0.02 * 2
+    recoloured[:, 1] -= 0.02 * 3
+    torch.testing.assert_close(
+        with_sobel.features(image), with_sobel.features(recoloured), atol=1e-4, rtol=1e-4
+    )
+    assert not torch.allclose(without.features(image), without.features(recoloured), atol=1e-4)
+
+
+def test_the_paper_network_has_the_parameters_its_parts_have():
+    built = network(trunk="resnet34", sobel=True, n_clusters=10, n_over_clusters=70)
+    trunk = sum(parameter.numel() for parameter in built.trunk.parameters())
+    assert built.n_parameters == trunk + (512 + 1) * 10 + (512 + 1) * 70
+
+
+def test_the_softmax_is_taken_in_float32_whatever_the_head_gives():
+    built = network()
+    built.heads[CLUSTER_HEAD].register_forward_hook(lambda *call: call[2].bfloat16())
+    assert built(torch.rand(4, 3, 16, 16)).assign[CLUSTER_HEAD].dtype == torch.float32
+    doubled = network().double()
+    assert doubled(torch.rand(4, 3, 16, 16)).assign[CLUSTER_HEAD].dtype == torch.float64
+
+
+def test_a_head_starts_undecided():
+    assign = network()(torch.rand(8, 3, 16, 16)).assign[CLUSTER_HEAD]
+    assert assign.max() < 0.6
