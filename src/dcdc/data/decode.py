@@ -1,0 +1,150 @@
+"""One image file -> pixels: size x size, 1 or 3 channels, uint8.
+
+EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled (not clipped),
+palette, 1-bit and CMYK are converted, and of several frames the first counts. The shorter side
+becomes `size`, and the centre is kept.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+# Pillow is told what may come: others of its readers start programs (EPS) or read other files.
+_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP")
+_GREY_MODES = ("1", "L", "LA", "La", "I", "F")
+_REDUCING_GAP = 3  # how much bigger than `size` a cheap first reduction may leave an image
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class BadImage(ValueError):  # noqa: N818 - a finding about a file; folder.py decides what it means
+    """A file that cannot become an image; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an image file says of itself before it is decoded."""
+
+    shorter_side: int
+    is_grey: bool
+
+
+def read_header(source: Path | BinaryIO) -> Header:
+    with _opened(source) as image:
+        is_grey = image.mode in _GREY_MODES or image.mode.startswith("I;16")
+        return Header(min(image.size), is_grey)
+
+
+def decode_image(source: Path | BinaryIO, size: int, channels: int) -> NDArray[np.uint8]:
+    """size x size x channels; raises BadImage."""
+    with _opened(source) as image:
+        # a big JPEG is decoded at a fraction of its size
+        image.draft(image.mode, (size * _REDUCING_GAP, size * _REDUCING_GAP))
+        image.load()
+        upright = _turned_upright(image)
+        flat = _on_white(_eight_bit(upright)).convert("L" if channels == 1 else "RGB")
+        return np.asarray(_squared(flat, size)).reshape(size, size, channels)
+
+
+def square_images(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """N x H x W x C -> N x size x size x C, as files are; a view where a crop is enough."""
+    n_images, height, width, channels = images.shape
+    side = min(height, width)
+    if side == size:
+        top, left = (height - side) // 2, (width - side) // 2
+        return images[:, top : top + side, left : left + side]
+    squared = np.empty((n_images, size, size, channels), np.uint8)
+    for row, pixels in zip(squared, images, strict=True):
+        image = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if channels == 1 else pixels))
+        row[:] = np.asarray(_squared(image, size)).reshape(size, size, channels)
+    return squared
+
+
+@contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Silence Pillow's warnings; the faults behind them are raised as BadImage.
+
+    Enter it outside a thread pool: the warning filters belong to the whole process.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
+
+
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[Image.Image]:
+    try:
+        if isinstance(source, Path) and not source.is_file():
+            raise BadImage("not a file, or a link that leads nowhere")  # a pipe would wait for ever
+        with Image.open(source, formats=_FORMATS) as image:
+            limit = Image.MAX_IMAGE_PIXELS
+            if limit is not None and image.width * image.height > limit:
+                raise Image.DecompressionBombError
+            yield image
+    except BadImage:
+        raise
+    except UnidentifiedImageError:
+        raise BadImage("not an image in a format that is read here") from None
+    except Image.DecompressionBombError:
+        raise BadImage(
+            f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, perhaps a decompression bomb"
+        ) from None
+    except Exception as error:  # a damaged file makes Pillow raise nearly anything
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise BadImage(" ".join(reason.split())) from None
+
+
+def _turned_upright(image: Image.Image) -> Image.Image:
+    try:
+        # after loading, since Pillow turns TIFFs by itself then
+        turn = _UPRIGHT.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # damaged metadata beside good pixels
+        turn = None
+    return image if turn is None else image.transpose(turn)
+
+
+def _eight_bit(image: Image.Image) -> Image.Image:
+    """Grey of 16 bits or in floats -> 8 bits; everything else as it is."""
+    if image.mode not in ("I", "F") and not image.mode.startswith("I;16"):
+        return image
+    values = np.asarray(image)
+    low, high = values.min(), values.max()
+    top = 65535  # Pillow's mode I holds 16-bit values
+    if image.mode == "F":  # as arrays of floats: 0..1 or 0..255
+        top = 1 if high <= 1 else 255
+    if not (low >= 0 and high <= top):  # also true of NaN
+        raise BadImage(f"grey values from {low:g} to {high:g}: save it with 8 or 16 bits")
+    return Image.fromarray(np.rint(values * (255.0 / top)).astype(np.uint8))
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image
+    layer = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+
+
+def _squared(image: Image.Image, size: int) -> Image.Image:
+    """Resize the centre square alone: a strip of 10,000 x 1 pixels must not become 960,000 x 96."""
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.resize(
+        (size, size),
+        Image.Resampling.BILINEAR,
+        box=(left, top, left + side, top + side),
+        reducing_gap=_REDUCING_GAP,
+    )

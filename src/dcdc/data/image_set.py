@@ -1,0 +1,81 @@
+"""What every source becomes: square uint8 images, their names and, where known, their classes.
+
+Shapes: N images, H = W pixels a side, C channels (1 or 3).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcdc.errors import InputError
+
+MIN_SIDE = 8
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An image that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images (N x H x W x C, uint8, perhaps memory-mapped) with names and optional targets."""
+
+    images: NDArray[np.uint8]
+    names: Sequence[str]
+    targets: NDArray[np.int64] | None = None  # codes into class_names
+    class_names: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    def __post_init__(self) -> None:
+        images, targets = self.images, self.targets
+        assert images.dtype == np.uint8, images.dtype
+        assert images.ndim == 4, images.shape
+        assert images.shape[0] >= 1, images.shape
+        assert images.shape[1] == images.shape[2] >= MIN_SIDE, images.shape
+        assert images.shape[3] in (1, 3), images.shape
+        assert len(self.names) == len(images), (len(self.names), len(images))
+        assert (targets is None) == (not self.class_names)
+        if targets is not None:
+            assert targets.dtype == np.int64, targets.dtype
+            assert targets.shape == (len(images),), targets.shape
+            assert 0 <= targets.min() <= targets.max() < len(self.class_names)
+
+    @property
+    def n_images(self) -> int:
+        return len(self.images)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """H, W, C."""
+        _, height, width, channels = self.images.shape
+        return height, width, channels
+
+    @property
+    def side(self) -> int:
+        return self.image_shape[0]
+
+    @property
+    def channels(self) -> int:
+        return self.image_shape[2]
+
+    @property
+    def n_classes(self) -> int | None:
+        return len(self.class_names) or None
+
+
+def numbered_names(stem: str, n_images: int) -> tuple[str, ...]:
+    """`stem-0000`, ...: zero-padded, so that sorting the names keeps the order."""
+    width = max(4, len(str(n_images - 1)))
+    return tuple(f"{stem}-{index:0{width}d}" for index in range(n_images))
+
+
+def check_side(size: int | None) -> None:
+    """A side that the user asked for, before anything is read."""
+    if size is not None and size < MIN_SIDE:
+        raise InputError(f"image size is {size}: give {MIN_SIDE} or more pixels a side")

@@ -1,0 +1,82 @@
+"""The health of a partition, which needs no targets: are all clusters alive, is it sure?
+
+Shapes: N images, K clusters.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dcdc.errors import InputError
+
+_ONE_FOR_ALL = 0.9  # largest share above which the partition says next to nothing
+_ROW_SUM_SLACK = 0.02  # bfloat16 rows do not sum to 1 exactly
+
+
+@dataclass(frozen=True)
+class PartitionHealth:
+    """What the assignments of all images say of the partition."""
+
+    sizes: tuple[int, ...]
+    active_clusters: int
+    largest_share: float
+    entropy_of_mean: float  # nats; log K when the clusters are balanced
+    mean_confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "sizes": list(self.sizes)}
+
+
+def partition_health(probabilities: ArrayLike) -> PartitionHealth:
+    """From assignments N x K, rows that sum to 1; an image belongs to its row's maximum."""
+    rows = _checked(probabilities)
+    sizes = np.bincount(rows.argmax(axis=1), minlength=rows.shape[1])
+    mean = rows.mean(axis=0, dtype=np.float64)
+    taken = mean[mean > 0]  # p log p is 0 at 0
+    return PartitionHealth(
+        sizes=tuple(sizes.tolist()),
+        active_clusters=int((sizes > 0).sum()),
+        largest_share=float(sizes.max() / len(rows)),
+        entropy_of_mean=float(-(taken * np.log(taken)).sum()),
+        mean_confidence=float(rows.max(axis=1).mean(dtype=np.float64)),
+    )
+
+
+def health_warnings(health: PartitionHealth) -> list[str]:
+    """Sentences for a person; none for a healthy partition."""
+    n_clusters = len(health.sizes)
+    n_empty = n_clusters - health.active_clusters
+    found = []
+    if health.largest_share > _ONE_FOR_ALL:
+        found.append(
+            f"{health.largest_share:.0%} of the images fall into one cluster: use a larger batch, "
+            "a lower learning rate or a higher weight of the balance term"
+        )
+    if n_empty:
+        found.append(
+            f"{n_empty} of {n_clusters} clusters {'is' if n_empty == 1 else 'are'} empty: train "
+            "longer, use a larger batch or a higher weight of the balance term, or ask for fewer "
+            "clusters"
+        )
+    return found
+
+
+def _checked(probabilities: ArrayLike) -> NDArray[Any]:
+    rows = np.asarray(probabilities)
+    if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind != "f":
+        raise InputError(
+            f"probabilities has shape {rows.shape} and type {rows.dtype}: give floats, "
+            "images x clusters"
+        )
+    sums = rows.sum(axis=1, dtype=np.float64)
+    # NaN and infinity fail the comparisons too
+    good = (np.abs(sums - 1) <= _ROW_SUM_SLACK) & (rows >= 0).all(axis=1)
+    if not good.all():
+        first = int(np.argmin(good))
+        raise InputError(
+            f"probabilities of image {first} sum to {sums[first]:g}, or are not from 0 to 1: "
+            "give assignments after the softmax"
+        )
+    return rows
