@@ -1,0 +1,198 @@
+"""The only place where config becomes objects."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.config import RunConfig
+from dcdc.data import DeviceStore, ImageSet
+from dcdc.engine.head_start import start_head_by_k_means
+from dcdc.engine.observer import Observer
+from dcdc.engine.step import EagerStep
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.engine.trainer import Plan, Trainer
+from dcdc.errors import InputError
+from dcdc.losses import dcdc_loss
+from dcdc.metrics import health_warnings, partition_health, score
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
+from dcdc.runtime.device import autocast, pick_device
+from dcdc.runtime.seeding import derive_seed
+
+
+def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
+    """Fills in what the images decide, and refuses what they cannot bear."""
+    n_images = image_set.n_images
+    n_clusters = config.n_clusters or image_set.n_classes
+    if n_clusters is None:
+        raise InputError("the images have no classes to count: say how many --clusters to find")
+    if n_images < n_clusters:
+        raise InputError(f"{n_images} images cannot fill {n_clusters} clusters: lower --clusters")
+    if config.train.batch_size > n_images:
+        raise InputError(
+            f"a batch of {config.train.batch_size} is larger than the set of {n_images} images: "
+            f"lower --batch-size"
+        )
+    mean, std = config.network.mean, config.network.std
+    if mean is None or std is None:
+        mean, std = channel_statistics(image_set.images)
+    if not len(mean) == len(std) == image_set.channels:
+        raise InputError(
+            f"network.mean and network.std have {len(mean)} and {len(std)} values "
+            f"for images of {image_set.channels} channel(s)"
+        )
+    train = config.train
+    alone = train.over_clustering_first
+    if alone < 1:
+        alone = min(round(alone * train.epochs), train.epochs - 1)
+    resolved = replace(
+        config,
+        n_clusters=n_clusters,
+        data=replace(config.data, size=image_set.side),
+        network=replace(config.network, mean=mean, std=std),
+        train=replace(train, over_clustering_first=float(alone)),
+    )
+    # These check their own arguments: better here than after a run folder was made.
+    _copies(resolved)
+    autocast(pick_device(train.device), train.precision)
+    return resolved
+
+
+def channel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation per channel of pixels in [0, 1], from at most 10,000 images."""
+    sample = images[:: max(1, len(images) // 10_000)] / np.float64(255)
+    mean, std = sample.mean(axis=(0, 1, 2)), sample.std(axis=(0, 1, 2))
+    # A set of one flat colour has no deviation to divide by.
+    return tuple(mean.round(6).tolist()), tuple(np.maximum(std, 1e-3).round(6).tolist())
+
+
+def build_network(config: RunConfig) -> ClusteringNetwork:
+    """From a resolved config; the weights follow from the seed alone."""
+    network = config.network
+    assert config.n_clusters is not None
+    assert network.mean is not None
+    assert network.std is not None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(config.train.seed, "weights"))
+        return ClusteringNetwork(
+            trunk=network.trunk,
+            in_channels=len(network.mean),
+            n_clusters=config.n_clusters,
+            n_over_clusters=network.over_clusters,
+            sobel=network.sobel,
+            mean=network.mean,
+            std=network.std,
+        )
+
+
+def build_model(config: RunConfig) -> TrainedModel:
+    device = pick_device(config.train.device)
+    network = build_network(config).to(device)
+    for parameter in network.parameters():
+        if parameter.ndim == 4:  # convolutions run fastest with their channels last
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    return TrainedModel(
+        network,
+        _copies(config)[0],
+        device=device,
+        autocast=partial(autocast, device, config.train.precision),
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    model: TrainedModel
+    store: DeviceStore
+    trainer: Trainer
+
+
+def build_training(
+    config: RunConfig, image_set: ImageSet, observer: Observer, folder: Path | None
+) -> Training:
+    """Everything a resolved config asks for, ready to train."""
+    model = build_model(config)
+    network, device = model.network, model.device
+    store = DeviceStore(image_set.images, device)
+    train = config.train
+    optimiser = torch.optim.Adam(network.parameters(), lr=train.learning_rate)
+    generator = torch.Generator(device=device)
+    step = EagerStep(
+        network=network,
+        optimiser=optimiser,
+        store=store,
+        original_copy=model.original_copy,
+        perturbed_copy=_copies(config)[1],
+        loss=partial(dcdc_loss, **asdict(config.loss)),
+        generator=generator,
+        autocast=model.autocast,
+    )
+    trainer = Trainer(
+        plan=build_plan(config, image_set.n_images),
+        step=step,
+        network=network,
+        optimiser=optimiser,
+        generator=generator,
+        evaluate=_evaluation(model, store, image_set.targets),
+        start_cluster_head=_head_start(config, model, store),
+        observer=observer,
+        folder=folder,
+    )
+    return Training(model, store, trainer)
+
+
+def build_plan(config: RunConfig, n_images: int) -> Plan:
+    train = config.train
+    heads: tuple[str, ...] = (CLUSTER_HEAD,)
+    if config.network.over_clusters:
+        heads += (OVER_CLUSTERING_HEAD,)
+    return Plan(
+        epochs=train.epochs,
+        batch_size=train.batch_size,
+        n_images=n_images,
+        heads=heads,
+        learning_rate=train.learning_rate,
+        seed=train.seed,
+        head_training=train.heads,
+        over_clustering_first=int(train.over_clustering_first),
+        schedule=train.schedule,
+        warmup_epochs=train.warmup_epochs,
+        evaluate_every=train.evaluate_every,
+        checkpoint_every=train.checkpoint_every,
+        keep_checkpoints=train.keep_checkpoints,
+    )
+
+
+def _copies(config: RunConfig) -> tuple[OriginalCopy, PerturbedCopy]:
+    assert config.data.size is not None
+    augment = asdict(config.augment)
+    original = OriginalCopy(config.data.size, augment.pop("resize_to"))
+    return original, PerturbedCopy(n_repeats=config.train.n_repeats, **augment)
+
+
+def _evaluation(
+    model: TrainedModel, store: DeviceStore, targets: np.ndarray | None
+) -> Callable[[], dict[str, Any]]:
+    def evaluate() -> dict[str, Any]:
+        assigned = model.assign_store(store)
+        health = partition_health(assigned.probabilities)
+        found = health.to_dict() | {"warnings": health_warnings(health)}
+        return found if targets is None else found | score(targets, assigned.assignments)
+
+    return evaluate
+
+
+def _head_start(config: RunConfig, model: TrainedModel, store: DeviceStore) -> Callable[[], None]:
+    def start() -> None:
+        if config.train.head_start == "k-means":
+            head = model.network.heads[CLUSTER_HEAD]
+            assert isinstance(head, nn.Linear)
+            seed = derive_seed(config.train.seed, "head start")
+            start_head_by_k_means(head, model.assign_store(store).features, seed)
+
+    return start

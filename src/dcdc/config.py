@@ -1,0 +1,331 @@
+"""What a run is: frozen dataclasses, read from TOML, JSON or `section.key=value`.
+
+Every number that the command line, the estimator and the files share has its home here.
+"""
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dcdc.errors import InputError
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    source: str = ""
+    """Built-in name, folder of images, .npy or .npz file."""
+    size: int | None = None
+    """Side in pixels that images are brought to; None: the source's own."""
+    on_bad: Literal["refuse", "skip"] = "refuse"
+    """What to do with an image that cannot be read."""
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    trunk: Literal["resnet34", "resnet18", "small"] = "resnet18"
+    sobel: bool = False
+    over_clusters: int = 70
+    """Clusters of the over-clustering head; 0: no such head."""
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    """Per channel, of pixels in [0, 1]; None: measured on the images."""
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    resize_to: int = 0
+    """Original copies: resized to this side, then cropped back at random; 0: left as they are."""
+    crop_scale: tuple[float, float] | None = None
+    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    hue: float = 0.0
+    grey: float = 0.0
+    """Probability."""
+    flip: float = 0.0
+    """Probability."""
+    rotation: float = 0.0
+    """Degrees either way."""
+    shift: float = 0.0
+    """Share of the side, either way."""
+    scale: tuple[float, float] = (1.0, 1.0)
+    shear: float = 0.0
+    """Degrees either way."""
+    noise: float = 0.0
+    """Standard deviation, of pixels in [0, 1]."""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    temperature: float = 0.5
+    sample_weight: float = 1.0
+    class_weight: float = 1.0
+    balance_weight: float = 0.0
+    spare_siblings: bool = False
+    """Leave the other copies of the same image out of the negatives."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    epochs: int = 200
+    """An epoch shows every image once to every head."""
+    batch_size: int = 50
+    n_repeats: int = 3
+    heads: Literal["alternate", "joint"] = "alternate"
+    """alternate: a pass for the over-clustering head, then one for the cluster head; joint: both
+    heads in every step."""
+    over_clustering_first: float = 0.0
+    """Epochs in which the over-clustering head trains alone, to find features first; below 1:
+    that share of the epochs."""
+    head_start: Literal["random", "k-means"] = "random"
+    """How the cluster head starts: as initialised, or from K-Means on the features so far."""
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup_epochs: float = 0.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 0
+    device: Device = "auto"
+    threads: int = 0
+    """CPU threads; 0: as many as torch takes. Small networks are fastest, and give the same
+    numbers on every machine, with 1."""
+    evaluate_every: int = 1
+    """Epochs between looks at the whole partition."""
+    checkpoint_every: int = 10
+    """Epochs."""
+    keep_checkpoints: int = 2
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    n_clusters: int | None = None
+    """None: the number of classes, where the images have targets."""
+    data: DataConfig = field(default_factory=DataConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+# Keys that cannot change what comes out of a run, so a resumed run may change them.
+NEUTRAL_KEYS = frozenset({"train.device", "train.checkpoint_every", "train.keep_checkpoints"})
+
+
+def from_mapping(mapping: Mapping[str, Any], start: RunConfig | None = None) -> RunConfig:
+    """A nested mapping (TOML, JSON) laid over `start`."""
+    return with_values(start or RunConfig(), _flatten(mapping))
+
+
+def from_toml(path: Path, start: RunConfig | None = None) -> RunConfig:
+    try:
+        mapping = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read config {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"config {path} is not valid TOML: {error}") from None
+    return from_mapping(mapping, start)
+
+
+def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
+    """`section.key=value` as typed on a command line, laid over `config`."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting!r} has no value: write section.key=value")
+        values[key.strip()] = _parse(text.strip())
+    return with_values(config, values)
+
+
+def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
+    """Flat `section.key` values, checked for name and type, laid over `config`."""
+    nested: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        nested.setdefault(section, {})[name] = _coerce(key, value, _field_type(key))
+    top = nested.pop("", {})
+    for section, changes in nested.items():
+        top[section] = dataclasses.replace(getattr(config, section), **changes)
+    return dataclasses.replace(config, **top)
+
+
+def to_mapping(config: RunConfig) -> dict[str, Any]:
+    """Nested plain values, fit for JSON."""
+    return dataclasses.asdict(config)
+
+
+def flat(config: RunConfig) -> dict[str, Any]:
+    """Every value by its `section.key`."""
+    return _flatten(to_mapping(config))
+
+
+def differences(ours: RunConfig, theirs: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """The keys whose values differ, with both values; neutral keys do not count."""
+    left, right = flat(ours), flat(theirs)
+    return {
+        key: (left[key], right[key])
+        for key in left
+        if left[key] != right[key] and key not in NEUTRAL_KEYS
+    }
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _flatten(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in mapping.items():
+        if isinstance(value, Mapping):
+            values |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            values[key] = value
+    return values
+
+
+def _types() -> dict[str, Any]:
+    types_by_key: dict[str, Any] = {}
+    for name, kind in typing.get_type_hints(RunConfig).items():
+        if dataclasses.is_dataclass(kind):
+            hints = typing.get_type_hints(kind)
+            types_by_key |= {f"{name}.{inner}": hint for inner, hint in hints.items()}
+        else:
+            types_by_key[name] = kind
+    return types_by_key
+
+
+def _field_type(key: str) -> Any:
+    known = _types()
+    if key not in known:
+        # People type the last part from memory: look for that too.
+        by_last_part = [full for full in known if full.rpartition(".")[2] == key]
+        hint = f"; did you mean {by_last_part[0]!r}?" if by_last_part else nearest(key, known)
+        raise InputError(f"unknown config key {key!r}{hint}")
+    return known[key]
+
+
+def _parse(text: str) -> Any:
+    """TOML's own reading of a value; bare words are strings."""
+    if text.lower() in ("none", "null", ""):
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return [_parse(part.strip()) for part in text.split(",")] if "," in text else text
+
+
+def _coerce(key: str, value: Any, kind: Any) -> Any:
+    origin, options = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in options:
+            return None
+        (kind,) = (option for option in options if option is not type(None))
+        return _coerce(key, value, kind)
+    if origin is Literal:
+        if value not in options:
+            raise InputError(
+                f"{key} = {value!r} is not one of {', '.join(map(str, options))}"
+                f"{nearest(str(value), options)}"
+            )
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise InputError(f"{key} = {value!r} must be a list of numbers, such as 0.2,1.0")
+        if Ellipsis not in options and len(value) != len(options):
+            raise InputError(f"{key} = {value!r} must hold {len(options)} numbers")
+        return tuple(_coerce(key, part, float) for part in value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind in (int, float) and isinstance(value, bool)):
+        raise InputError(f"{key} = {value!r} must be {_word_for(kind)}")
+    return value
+
+
+def _word_for(kind: type) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    return words[kind]
+
+
+def _check(config: RunConfig) -> None:
+    train, loss, network = config.train, config.loss, config.network
+    rules: list[tuple[bool, str, Any, str]] = [
+        (
+            config.n_clusters is None or config.n_clusters >= 2,
+            "n_clusters",
+            config.n_clusters,
+            "at least 2 (--clusters)",
+        ),
+        (
+            config.data.size is None or 8 <= config.data.size <= 512,
+            "data.size",
+            config.data.size,
+            "8 to 512 pixels",
+        ),
+        (
+            network.over_clusters == 0 or network.over_clusters >= 2,
+            "network.over_clusters",
+            network.over_clusters,
+            "0 (no over-clustering head) or at least 2",
+        ),
+        (loss.temperature > 0, "loss.temperature", loss.temperature, "above 0"),
+        (
+            min(loss.sample_weight, loss.class_weight, loss.balance_weight) >= 0,
+            "loss.*_weight",
+            (loss.sample_weight, loss.class_weight, loss.balance_weight),
+            "0 or above",
+        ),
+        (
+            loss.sample_weight + loss.class_weight > 0,
+            "loss.*_weight",
+            (loss.sample_weight, loss.class_weight),
+            "above 0 for at least one view",
+        ),
+        (train.epochs >= 1, "train.epochs", train.epochs, "at least 1 (--epochs)"),
+        (train.batch_size >= 2, "train.batch_size", train.batch_size, "at least 2 (--batch-size)"),
+        (train.n_repeats >= 1, "train.n_repeats", train.n_repeats, "at least 1"),
+        (
+            0 <= train.over_clustering_first < train.epochs,
+            "train.over_clustering_first",
+            train.over_clustering_first,
+            f"a share of the epochs, or fewer than all {train.epochs}",
+        ),
+        (
+            train.over_clustering_first == 0 or network.over_clusters > 0,
+            "train.over_clustering_first",
+            train.over_clustering_first,
+            "0 where network.over_clusters is 0",
+        ),
+        (train.learning_rate > 0, "train.learning_rate", train.learning_rate, "above 0"),
+        (train.warmup_epochs >= 0, "train.warmup_epochs", train.warmup_epochs, "0 or above"),
+        (train.evaluate_every >= 1, "train.evaluate_every", train.evaluate_every, "at least 1"),
+        (
+            train.checkpoint_every >= 1,
+            "train.checkpoint_every",
+            train.checkpoint_every,
+            "at least 1",
+        ),
+        (
+            train.keep_checkpoints >= 1,
+            "train.keep_checkpoints",
+            train.keep_checkpoints,
+            "at least 1",
+        ),
+        (train.threads >= 0, "train.threads", train.threads, "0 or above"),
+        (0 <= train.seed < 2**63, "train.seed", train.seed, "0 to 2^63 - 1 (--seed)"),
+    ]
+    for holds, key, value, wanted in rules:
+        if not holds:
+            raise InputError(f"{key} = {value} must be {wanted}")

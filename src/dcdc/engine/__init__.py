@@ -1,0 +1,1 @@
+"""The training step, the trainer, assignment, checkpoints and history."""

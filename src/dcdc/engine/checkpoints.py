@@ -1,0 +1,89 @@
+"""Checkpoints: whole or absent, the last good ones kept, no pickle.
+
+A checkpoint is a folder of two files: `tensors.safetensors` (weights, optimiser moments, random
+state) and `state.json` (where training stands, and a digest of the tensors).
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_text
+from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+
+FORMAT = 1
+TENSORS, STATE = "tensors.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    epoch: int
+    """Finished epochs."""
+    step: int
+    """Finished steps of the next epoch."""
+    tensors: dict[str, torch.Tensor]
+    extra: dict[str, Any]
+
+
+class DamagedCheckpointError(Exception):
+    """Truncated, altered or incomplete files."""
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
+    """Writes the checkpoint, then removes all but the last `keep`."""
+    remove_leftovers(folder)
+    path = folder / f"epoch-{checkpoint.epoch:05d}-step-{checkpoint.step:06d}"
+    with atomic_folder(path) as temporary:
+        save_tensors(temporary / TENSORS, checkpoint.tensors)
+        state = {
+            "format": FORMAT,
+            "epoch": checkpoint.epoch,
+            "step": checkpoint.step,
+            "extra": checkpoint.extra,
+            "sha256": _digest(temporary / TENSORS),
+        }
+        write_text(temporary / STATE, json.dumps(state, indent=1))
+    for old in list_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old)
+    return path
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Oldest first."""
+    found = folder.glob("epoch-*") if folder.is_dir() else ()
+    return sorted(path for path in found if re.fullmatch(r"epoch-\d+-step-\d+", path.name))
+
+
+def load_latest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that is whole; each damaged one passed over is named to `warn`."""
+    for path in reversed(list_checkpoints(folder)):
+        try:
+            return load_checkpoint(path)
+        except DamagedCheckpointError as error:
+            warn(f"checkpoint {path} is damaged ({error}): falling back to the one before it")
+    return None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    try:
+        state = json.loads((path / STATE).read_text(encoding="utf-8"))
+        if state["format"] != FORMAT:
+            raise DamagedCheckpointError(f"format {state['format']}, expected {FORMAT}")
+        if _digest(path / TENSORS) != state["sha256"]:
+            raise DamagedCheckpointError(f"{TENSORS} is truncated or altered")
+        tensors = load_tensors(path / TENSORS)
+    except (OSError, ValueError, KeyError, TypeError, DamagedTensorFileError) as error:
+        raise DamagedCheckpointError(str(error) or type(error).__name__) from error
+    return Checkpoint(state["epoch"], state["step"], tensors, state["extra"])
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,34 @@
+"""Ctrl-C and SIGTERM become a wish that the trainer reads between two steps."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class Interruption:
+    """Inside the block the first signal sets `wanted`; a second one acts as it always does."""
+
+    def __init__(self) -> None:
+        self.wanted: str | None = None
+        """Name of the signal received, if any."""
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "Interruption":
+        # Python lets the main thread alone set handlers; elsewhere signals are not ours.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.wanted = signal.Signals(number).name
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()

@@ -1,0 +1,70 @@
+"""A trained network that answers for new images.
+
+Shapes: N images, D features, K clusters.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from dcdc.augment import OriginalCopy
+from dcdc.data import DeviceStore, ImageSet, from_arrays
+from dcdc.engine.assignment import Assigned, assign_images
+from dcdc.errors import InputError
+from dcdc.networks import ClusteringNetwork
+
+CHUNK = 512
+"""Images per forward pass."""
+
+
+class TrainedModel:
+    """Takes images as training did: arrays of any usual layout are brought to its size."""
+
+    def __init__(
+        self,
+        network: ClusteringNetwork,
+        original_copy: OriginalCopy,
+        *,
+        device: torch.device,
+        autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        self.network = network
+        self.original_copy = original_copy
+        self.device = device
+        self.autocast = autocast
+
+    @property
+    def size(self) -> int:
+        return self.original_copy.size
+
+    def predict(self, images: ArrayLike) -> np.ndarray:
+        """N int64: the cluster of each image."""
+        return self.assign(self.image_set(images)).assignments
+
+    def predict_proba(self, images: ArrayLike) -> np.ndarray:
+        """N x K: the share of each cluster in each image."""
+        return self.assign(self.image_set(images)).probabilities
+
+    def transform(self, images: ArrayLike) -> np.ndarray:
+        """N x D: the features that the heads see."""
+        return self.assign(self.image_set(images)).features
+
+    def image_set(self, images: ArrayLike) -> ImageSet:
+        return from_arrays(images, size=self.size)
+
+    def assign(self, image_set: ImageSet) -> Assigned:
+        wanted = self.network.in_channels
+        if image_set.channels != wanted:
+            raise InputError(
+                f"the model was trained on images of {wanted} channel(s), "
+                f"these have {image_set.channels}: convert them first"
+            )
+        return self.assign_store(DeviceStore(image_set.images, self.device))
+
+    def assign_store(self, store: DeviceStore) -> Assigned:
+        return assign_images(
+            self.network, store.in_chunks(CHUNK), self.original_copy.centre, self.autocast
+        )

@@ -1,0 +1,121 @@
+"""The named recipes: each benchmark's row of the paper's tables, and ours.
+
+`*-paper` follows the paper's text (no balance term); what the text leaves open (trunk, Sobel,
+crops, jitter, heads in turn) is as its authors' public code has it.
+"""
+
+from dataclasses import replace
+
+from dcdc.config import (
+    AugmentConfig,
+    LossConfig,
+    NetworkConfig,
+    RunConfig,
+    TrainConfig,
+    nearest,
+)
+from dcdc.errors import InputError
+
+CIFAR_MEAN, CIFAR_STD = (0.5071, 0.4866, 0.4409), (0.2009, 0.1984, 0.2023)
+
+_PAPER_AUGMENT = AugmentConfig(
+    crop_scale=(0.2, 1.0),
+    brightness=0.4,
+    contrast=0.4,
+    saturation=0.4,
+    hue=0.4,
+    grey=0.2,
+    flip=0.5,
+)
+# Turned, shifted, scaled and sheared a little: what a hand-written digit bears unflipped.
+_GREY_AUGMENT = AugmentConfig(rotation=14.0, shift=0.15, scale=(0.85, 1.15), shear=6.0, noise=0.05)
+
+
+def _paper(
+    n_clusters: int,
+    *,
+    resize_to: int,
+    temperature: float,
+    batch_size: int,
+    over_clusters: int = 70,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+) -> RunConfig:
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(
+            trunk="resnet34", sobel=True, over_clusters=over_clusters, mean=mean, std=std
+        ),
+        augment=replace(_PAPER_AUGMENT, resize_to=resize_to),
+        loss=LossConfig(temperature=temperature),
+        train=TrainConfig(epochs=200, batch_size=batch_size, n_repeats=3, heads="alternate"),
+    )
+
+
+PRESETS: dict[str, RunConfig] = {
+    "digits": RunConfig(
+        n_clusters=10,
+        network=NetworkConfig(trunk="small", over_clusters=70),
+        augment=_GREY_AUGMENT,
+        loss=LossConfig(temperature=0.5),
+        train=TrainConfig(
+            epochs=20,
+            batch_size=64,
+            over_clustering_first=0.6,
+            head_start="k-means",
+            threads=1,
+            checkpoint_every=5,
+        ),
+    ),
+    "cifar10-paper": _paper(
+        10, resize_to=40, temperature=0.5, batch_size=50, mean=CIFAR_MEAN, std=CIFAR_STD
+    ),
+    "cifar100-20-paper": _paper(
+        20, resize_to=40, temperature=0.3, batch_size=200, mean=CIFAR_MEAN, std=CIFAR_STD
+    ),
+    "stl10-paper": _paper(10, resize_to=112, temperature=0.3, batch_size=100),
+    "imagenet-10-paper": _paper(10, resize_to=112, temperature=0.5, batch_size=50),
+    "imagenet-dogs-paper": _paper(15, resize_to=112, temperature=0.5, batch_size=30),
+    "tiny-imagenet-paper": _paper(
+        200, resize_to=80, temperature=0.5, batch_size=300, over_clusters=700
+    ),
+}
+"""Image sides that the presets expect (32, 96 or 64) are the benchmarks' own."""
+
+
+def preset(name: str) -> RunConfig:
+    if name not in PRESETS:
+        raise InputError(
+            f"unknown preset {name!r}{nearest(name, PRESETS)} Presets: {', '.join(PRESETS)}"
+        )
+    return PRESETS[name]
+
+
+def suggest(*, n_images: int, side: int, channels: int, n_clusters: int) -> RunConfig:
+    """Settings for images that no preset knows.
+
+    The batch grows with the clusters, as the paper argues; tiny images take the small trunk; grey
+    images, where a mirror image may mean something else, are turned and shifted instead of
+    flipped and recoloured; epochs fall as images grow in number. Features come first and the
+    cluster head starts by K-Means on them.
+    """
+    tiny = side <= 16
+    batch_size = max(2, min(max(32, 5 * n_clusters), 300, n_images // 2))
+    # Half of the epochs train one head, half train both in turn.
+    steps_per_epoch = 1.5 * (n_images // batch_size)
+    epochs = round((1_000 if tiny else 20_000) / steps_per_epoch)
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(
+            trunk="small" if tiny else "resnet18",
+            over_clusters=min(max(70, 7 * n_clusters // 2), max(2, n_images // 4)),
+        ),
+        augment=_GREY_AUGMENT if channels == 1 else replace(_PAPER_AUGMENT, hue=0.1),
+        train=TrainConfig(
+            epochs=min(max(epochs, 20), 200),
+            batch_size=batch_size,
+            over_clustering_first=0.5,
+            head_start="k-means",
+            threads=1 if tiny else 0,
+        ),
+    )

@@ -1,0 +1,188 @@
+"""run(config) -> result and run folder; the command line and the estimator both call it."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dcdc.assembly import build_model, build_training, resolve
+from dcdc.config import RunConfig, differences, from_mapping, to_mapping, with_values
+from dcdc.data import ImageSet
+from dcdc.engine.assignment import Assigned
+from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError
+from dcdc.methods.k_means import k_means_on_pixels
+from dcdc.metrics import partition_health, score
+from dcdc.run_folder import RunFolder
+from dcdc.runtime.device import cpu_threads, describe_device
+
+BASELINES: dict[str, Callable[..., Any]] = {"k-means": k_means_on_pixels}
+BASELINE_TITLES = {"k-means": "K-Means on pixels"}
+
+
+@dataclass(frozen=True)
+class RunResult:
+    config: RunConfig
+    """As resolved on the images."""
+    model: TrainedModel
+    assigned: Assigned
+    metrics: dict[str, Any]
+    history: list[dict[str, Any]]
+
+
+def run(
+    config: RunConfig,
+    image_set: ImageSet,
+    *,
+    folder: RunFolder | None = None,
+    resume: bool = False,
+    observer: Observer | None = None,
+    baselines: Iterable[str] = (),
+) -> RunResult:
+    """Trains, answers and writes the run folder; without a folder nothing is written.
+
+    Ctrl-C and SIGTERM save the state and raise Interrupted.
+    """
+    with cpu_threads(config.train.threads):
+        return _run(
+            resolve(config, image_set),
+            image_set,
+            folder,
+            resume,
+            observer or SilentObserver(),
+            baselines,
+        )
+
+
+def _run(
+    config: RunConfig,
+    image_set: ImageSet,
+    folder: RunFolder | None,
+    resume: bool,
+    observer: Observer,
+    baselines: Iterable[str],
+) -> RunResult:
+    if folder is not None:
+        if resume:
+            config = _resumable(config, folder)
+        folder.write_config(to_mapping(config))
+        if image_set.skipped:
+            folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+    training = build_training(config, image_set, observer, folder.path if folder else None)
+    earlier = 0.0
+    if folder is not None and resume and training.trainer.resume():
+        done = [
+            record for record in folder.read_history() if record["epoch"] <= training.trainer.epoch
+        ]
+        earlier = sum(record["seconds"] for record in done)
+    started = time.perf_counter()
+    training.trainer.train()
+    seconds = earlier + time.perf_counter() - started
+    assigned = training.model.assign_store(training.store)
+    metrics = _metrics(config, image_set, assigned) | {
+        "epochs": training.trainer.epoch,
+        "seed": config.train.seed,
+        "training_seconds": round(seconds, 2),
+        "device": describe_device(training.model.device),
+        "torch": torch.__version__,
+        "dcdc": _own_version(),
+        "baselines": _baselines(config, image_set, baselines),
+    }
+    history = folder.read_history() if folder else training.trainer.history
+    if folder is not None:
+        _write_results(folder, image_set, training.model, assigned, metrics)
+    return RunResult(config, training.model, assigned, metrics, history)
+
+
+def load(path: str | Path, device: str = "auto") -> TrainedModel:
+    """The model of a finished run, ready to predict."""
+    folder = RunFolder.open(Path(path))
+    model = build_model(with_values(read_config(folder), {"train.device": device}))
+    try:
+        model.network.load_state_dict(folder.read_model())
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{folder.model_file} does not fit {folder.config_file}: {reason}"
+        ) from None
+    return model
+
+
+def read_config(folder: RunFolder) -> RunConfig:
+    return from_mapping(folder.read_config())
+
+
+def _resumable(config: RunConfig, folder: RunFolder) -> RunConfig:
+    """The config to go on with: the stored one, but for what may change between sessions."""
+    stored = read_config(folder)
+    changed = differences(config, stored)
+    # A constant rate does not know how long the run is, so it may become longer.
+    if config.train.schedule == "constant" and config.train.epochs > stored.train.epochs:
+        changed.pop("train.epochs", None)
+    if changed:
+        listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())
+        raise InputError(
+            f"cannot resume {folder.path} with another config ({listed}): drop the change, or "
+            "start a new run by --run"
+        )
+    return config
+
+
+def _metrics(config: RunConfig, image_set: ImageSet, assigned: Assigned) -> dict[str, Any]:
+    targets = image_set.targets
+    return {
+        "n_images": image_set.n_images,
+        "n_clusters": config.n_clusters,
+        "n_classes": image_set.n_classes,
+        "image_shape": list(image_set.image_shape),
+        "scores": None if targets is None else score(targets, assigned.assignments),
+        "health": partition_health(assigned.probabilities).to_dict(),
+    }
+
+
+def _baselines(
+    config: RunConfig, image_set: ImageSet, names: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    found = {}
+    for name in names:
+        assignments = BASELINES[name](image_set.images, config.n_clusters, config.train.seed)
+        if image_set.targets is not None:
+            found[BASELINE_TITLES[name]] = score(image_set.targets, assignments)
+    return found
+
+
+def _write_results(
+    folder: RunFolder,
+    image_set: ImageSet,
+    model: TrainedModel,
+    assigned: Assigned,
+    metrics: dict[str, Any],
+) -> None:
+    folder.write_model(
+        model.network, {"dcdc": metrics["dcdc"], "n_clusters": metrics["n_clusters"]}
+    )
+    folder.write_assignments(
+        image_set.names,
+        assigned.assignments,
+        assigned.confidence,
+        target_names(image_set),
+    )
+    folder.write_metrics(metrics)
+
+
+def target_names(image_set: ImageSet) -> list[str] | None:
+    if image_set.targets is None:
+        return None
+    return [image_set.class_names[code] for code in image_set.targets]
+
+
+def _own_version() -> str:
+    try:
+        return version("dcdc")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"

@@ -1,0 +1,140 @@
+"""The run folder: the unit of everything that lasts, and the names of what lies in it."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from dcdc.engine.history import read_history
+from dcdc.errors import InputError
+from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.json"
+        self.history_file = path / "history.jsonl"
+        self.checkpoints = path / "checkpoint"
+        self.model_file = path / "model.safetensors"
+        self.assignments_file = path / "assignments.parquet"
+        self.metrics_file = path / "metrics.json"
+        self.report_file = path / "report.html"
+        self.skipped_file = path / "skipped.csv"
+        self.figures = path / "figures"
+
+    @classmethod
+    def create(cls, path: Path, *, overwrite: bool = False) -> "RunFolder":
+        """An empty run folder; one that exists is refused, or replaced if it is a run."""
+        folder = cls(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if not overwrite:
+                raise InputError(
+                    f"run folder {path} exists: go on with it by --resume, replace it by "
+                    "--overwrite, or choose another by --run"
+                )
+            if not folder.config_file.is_file():
+                raise InputError(f"{path} is not a run folder, so it is not overwritten: use --run")
+            shutil.rmtree(path)
+        path.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        folder = cls(path)
+        if not folder.config_file.is_file():
+            raise InputError(f"{path} is not a run folder (it has no {folder.config_file.name})")
+        if path.is_dir():
+            remove_leftovers(path)
+        return folder
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        write_text(self.config_file, json.dumps(config, indent=2) + "\n")
+
+    def read_config(self) -> dict[str, Any]:
+        return self._read_json(self.config_file)
+
+    def write_metrics(self, metrics: dict[str, Any]) -> None:
+        write_text(self.metrics_file, json.dumps(metrics, indent=2) + "\n")
+
+    def read_metrics(self) -> dict[str, Any]:
+        return self._read_json(self.metrics_file)
+
+    def read_history(self) -> list[dict[str, Any]]:
+        return read_history(self.history_file)
+
+    def write_model(self, network: torch.nn.Module, metadata: dict[str, Any]) -> None:
+        with atomic_file(self.model_file) as temporary:
+            save_tensors(temporary, network.state_dict(), {"dcdc": json.dumps(metadata)})
+
+    def read_model(self) -> dict[str, torch.Tensor]:
+        if not self.model_file.is_file():
+            raise InputError(f"{self.path} has no model yet: finish it by dcdc fit --resume")
+        try:
+            return load_tensors(self.model_file)
+        except (OSError, DamagedTensorFileError) as error:
+            raise InputError(f"model file {self.model_file} is damaged: {error}") from None
+
+    def write_assignments(
+        self,
+        names: Sequence[str],
+        assignments: np.ndarray,
+        confidence: np.ndarray,
+        targets: Sequence[str] | None,
+    ) -> None:
+        write_assignments(self.assignments_file, names, assignments, confidence, targets)
+
+    def read_assignments(self) -> pa.Table:
+        if not self.assignments_file.is_file():
+            raise InputError(f"{self.path} has no assignments yet: finish it by dcdc fit --resume")
+        return pq.read_table(self.assignments_file)
+
+    def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(("name", "reason"))
+        writer.writerows(skipped)
+        write_text(self.skipped_file, text.getvalue())
+
+    def _read_json(self, path: Path) -> dict[str, Any]:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read {path}: {error}") from None
+        if not isinstance(content, dict):
+            raise InputError(f"cannot read {path}: not a JSON object")
+        return content
+
+
+def write_assignments(
+    path: Path,
+    names: Sequence[str],
+    assignments: np.ndarray,
+    confidence: np.ndarray,
+    targets: Sequence[str] | None,
+) -> None:
+    """name, cluster, confidence and, if known, target: as Parquet, or CSV by its suffix."""
+    columns: dict[str, pa.Array] = {
+        "name": pa.array(list(names), pa.string()),
+        "cluster": pa.array(assignments, pa.int32()),
+        "confidence": pa.array(confidence, pa.float32()),
+    }
+    if targets is not None:
+        columns["target"] = pa.array(list(targets), pa.string())
+    table = pa.table(columns)
+    with atomic_file(path) as temporary:
+        if path.suffix == ".csv":
+            from pyarrow import csv as arrow_csv
+
+            arrow_csv.write_csv(table, temporary)
+        else:
+            pq.write_table(table, temporary, compression="zstd")

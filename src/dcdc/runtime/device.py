@@ -1,0 +1,52 @@
+"""Where a run computes, and how its numbers are held there."""
+
+import platform
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+
+from dcdc.errors import InputError
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` takes CUDA, then Apple's MPS, then the CPU."""
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        name = next(kind for kind, there in available.items() if there)
+    if not available.get(name, False):
+        there = ", ".join(kind for kind, usable in available.items() if usable)
+        raise InputError(f"device {name!r} is not available here: use --device auto or {there}")
+    return torch.device(name)
+
+
+def describe_device(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"{device.type} ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """Torch's CPU threads inside the block; 0 leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """bfloat16 products under float32 weights, or nothing."""
+    if precision == "bfloat16":
+        if device.type != "cuda":
+            # Seen with torch 2.13: an illegal instruction on a CPU without the right units.
+            raise InputError(f"precision bfloat16 needs --device cuda, not {device.type}")
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()

@@ -1,0 +1,66 @@
+"""Small images that any method can tell apart, and a run short enough for every test."""
+
+import numpy as np
+import pytest
+import torch
+
+from dcdc.config import (
+    AugmentConfig,
+    DataConfig,
+    NetworkConfig,
+    RunConfig,
+    TrainConfig,
+)
+from dcdc.data import ImageSet, from_arrays
+
+# Two threads on a busy machine wait for each other far longer than they compute.
+torch.set_num_threads(1)
+
+
+def striped_images(n_images: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """8x8 grey images of three kinds: stripes across, stripes down, a bright middle."""
+    random = np.random.default_rng(seed)
+    kinds = np.zeros((3, 8, 8))
+    kinds[0, ::2], kinds[1, :, ::2], kinds[2, 2:6, 2:6] = 1, 1, 1
+    targets = np.arange(n_images) % 3
+    noisy = 200 * kinds[targets] + random.uniform(0, 50, (n_images, 8, 8))
+    return noisy.astype(np.uint8), targets
+
+
+@pytest.fixture
+def tiny_set() -> ImageSet:
+    return from_arrays(*striped_images(48))
+
+
+@pytest.fixture
+def tiny_config() -> RunConfig:
+    return RunConfig(
+        n_clusters=3,
+        data=DataConfig(source="tiny.npz"),
+        network=NetworkConfig(trunk="small", over_clusters=6),
+        augment=AugmentConfig(shift=0.1, noise=0.05),
+        train=TrainConfig(
+            epochs=4, batch_size=16, n_repeats=2, threads=1, device="cpu", checkpoint_every=1
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_file(tmp_path_factory):
+    """The same images as a file, for the command line."""
+    images, targets = striped_images(48)
+    path = tmp_path_factory.mktemp("images") / "tiny.npz"
+    np.savez(path, images=images, targets=targets)
+    return path
+
+
+TINY_FLAGS = [
+    *("--epochs", "4", "--batch-size", "16", "--device", "cpu", "--clusters", "3"),
+    *("--set", "network.over_clusters=6", "--set", "train.n_repeats=2"),
+    *("--set", "train.over_clustering_first=0", "--set", "train.checkpoint_every=1"),
+]
+
+
+@pytest.fixture(scope="session")
+def tiny_flags() -> list[str]:
+    return list(TINY_FLAGS)

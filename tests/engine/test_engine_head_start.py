@@ -1,0 +1,35 @@
+import numpy as np
+import torch
+from torch import nn
+
+from dcdc.engine.head_start import SHARPNESS, start_head_by_k_means
+from dcdc.metrics import cluster_accuracy
+
+
+def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    targets = random.integers(0, 4, n)
+    centres = random.normal(0, 5, (4, 16))
+    return (centres[targets] + random.normal(0, 0.5, (n, 16))).astype(np.float32), targets
+
+
+def test_the_head_puts_every_image_with_its_nearest_centre():
+    features, targets = blobs()
+    head = nn.Linear(16, 4)
+    start_head_by_k_means(head, features, seed=1)
+    with torch.no_grad():
+        logits = head(torch.from_numpy(features))
+    assert cluster_accuracy(targets, logits.argmax(1).numpy()) == 1.0
+    assert abs(logits.numpy().std() - SHARPNESS) < 0.1
+
+
+def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
+    monkeypatch.setattr("dcdc.engine.head_start.MOST_IMAGES", 100)
+    features, targets = blobs()
+    heads = [nn.Linear(16, 4) for _ in range(2)]
+    for head in heads:
+        start_head_by_k_means(head, features, seed=1)
+    assert torch.equal(heads[0].weight, heads[1].weight)
+    with torch.no_grad():
+        found = heads[0](torch.from_numpy(features)).argmax(1).numpy()
+    assert cluster_accuracy(targets, found) == 1.0

@@ -1,0 +1,289 @@
+"""The order of steps, what is written between them, and that nothing is lost."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dcdc.assembly import build_training, resolve
+from dcdc.engine.checkpoints import list_checkpoints
+from dcdc.engine.history import read_history
+from dcdc.engine.observer import SilentObserver
+from dcdc.engine.trainer import Plan
+from dcdc.errors import InputError, Interrupted, TrainingError
+
+
+class Recorder(SilentObserver):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.epochs: list[dict] = []
+        self.steps_left = 0
+        self.steps = 0
+        self.interrupt_at = -1
+
+    def on_start(self, **told) -> None:
+        self.steps_left = told["steps_left"]
+
+    def on_step(self, terms) -> None:  # noqa: ARG002
+        self.steps += 1
+        if self.steps == self.interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def on_epoch(self, record) -> None:
+        self.epochs.append(record)
+
+    def warn(self, message) -> None:
+        self.warnings.append(message)
+
+
+def with_train(config, **changes):
+    return replace(config, train=replace(config.train, **changes))
+
+
+def trainer(config, image_set, folder=None, observer=None):
+    observer = observer or Recorder()
+    return build_training(resolve(config, image_set), image_set, observer, folder).trainer
+
+
+def weights(built) -> list[torch.Tensor]:
+    return list(built.network.state_dict().values())
+
+
+def same(left, right) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(weights(left), weights(right), strict=True))
+
+
+def plan(**changes) -> Plan:
+    given = {"epochs": 6, "batch_size": 16, "n_images": 50, "learning_rate": 1e-3, "seed": 0}
+    return Plan(heads=("cluster", "over"), **(given | changes))
+
+
+def test_heads_alternate_or_train_together():
+    assert plan().passes(1) == (("over",), ("cluster",))
+    assert plan(head_training="joint").passes(1) == (("cluster", "over"),)
+    early = plan(over_clustering_first=2)
+    assert [early.passes(epoch) for epoch in (1, 2, 3)] == [
+        (("over",),),
+        (("over",),),
+        (("over",), ("cluster",)),
+    ]
+    assert [early.steps(epoch) for epoch in (2, 3)] == [3, 6]
+
+
+def test_an_epoch_shows_every_head_the_images_in_full_batches(tiny_config, tiny_set):
+    """48 images in batches of 20: two full batches a pass, the eight left over wait."""
+    built = trainer(with_train(tiny_config, batch_size=20, epochs=3), tiny_set)
+    calls: list[tuple] = []
+    step = built.step
+
+    def note(indices, heads):
+        calls.append((tuple(indices.tolist()), heads))
+        return step(indices, heads)
+
+    built.step = note
+    built.train()
+    assert [heads for _, heads in calls[:4]] == [("over_clustering_head",)] * 2 + [
+        ("cluster_head",)
+    ] * 2
+    assert len(calls) == 3 * 4
+    assert built.observer.steps_left == 12
+    left_out = []
+    for first in range(0, 12, 2):
+        seen = calls[first][0] + calls[first + 1][0]
+        assert len(set(seen)) == 40
+        left_out.append(frozenset(range(48)) - set(seen))
+    assert len(set(left_out)) > 1  # another epoch leaves out other images
+
+
+def test_one_seed_one_result_and_another_seed_another(tiny_config, tiny_set):
+    first, again, other = (
+        trainer(with_train(tiny_config, seed=seed), tiny_set) for seed in (1, 1, 2)
+    )
+    for built in (first, again, other):
+        built.train()
+    assert same(first, again)
+    assert not same(first, other)
+    drop = lambda record: {k: v for k, v in record.items() if k != "seconds"}  # noqa: E731
+    assert list(map(drop, first.history)) == list(map(drop, again.history))
+
+
+def test_a_history_line_has_terms_health_and_scores(tiny_config, tiny_set, tmp_path):
+    built = trainer(tiny_config, tiny_set, tmp_path)
+    built.train()
+    records = read_history(tmp_path / "history.jsonl")
+    assert [record["epoch"] for record in records] == [1, 2, 3, 4]
+    assert records == built.history
+    wanted = {"epoch", "seconds", "loss", "sizes", "active_clusters", "largest_share"}
+    wanted |= {"entropy_of_mean", "mean_confidence", "warnings", "acc", "nmi", "ari", "purity"}
+    for head in ("cluster_head", "over_clustering_head"):
+        wanted |= {f"{head}/sample_view", f"{head}/class_view"}
+    assert records[0].keys() == wanted
+    assert sum(records[0]["sizes"]) == 48
+
+
+def test_without_targets_there_are_no_scores(tiny_config, tiny_set):
+    built = trainer(tiny_config, replace(tiny_set, targets=None, class_names=()))
+    built.train()
+    assert "acc" not in built.history[-1]
+    assert "active_clusters" in built.history[-1]
+
+
+def test_the_partition_is_looked_at_as_often_as_asked_and_at_the_end(tiny_config, tiny_set):
+    built = trainer(with_train(tiny_config, epochs=5, evaluate_every=2), tiny_set)
+    built.train()
+    looked = [record["epoch"] for record in built.history if "sizes" in record]
+    assert looked == [2, 4, 5]
+
+
+def test_the_schedule_sets_the_rate_of_each_step(tiny_config, tiny_set):
+    built = trainer(with_train(tiny_config, schedule="cosine", warmup_epochs=1.0), tiny_set)
+    rates, step = [], built.step
+
+    def note(indices, heads):
+        rates.append(built.optimiser.param_groups[0]["lr"])
+        return step(indices, heads)
+
+    built.step = note
+    built.train()
+    per_epoch = len(rates) // 4
+    assert rates[0] == 0
+    assert rates[per_epoch] == pytest.approx(1e-3)
+    assert rates[per_epoch:] == sorted(rates[per_epoch:], reverse=True)
+    assert rates[-1] < 1e-4
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_resume_at_any_epoch_is_bit_exact(tiny_config, tiny_set, tmp_path, stop_after):
+    config = with_train(tiny_config, over_clustering_first=1, head_start="k-means")
+    straight = trainer(config, tiny_set, tmp_path / "straight")
+    straight.folder.mkdir()
+    straight.train()
+
+    short = trainer(with_train(config, epochs=stop_after + 1), tiny_set, tmp_path / "broken")
+    short.plan = replace(short.plan, epochs=stop_after)
+    short.folder.mkdir()
+    short.train()
+    resumed = trainer(config, tiny_set, tmp_path / "broken")
+    assert resumed.resume()
+    assert resumed.epoch == stop_after
+    resumed.train()
+    assert same(straight, resumed)
+    lines = [read_history(t.folder / "history.jsonl") for t in (straight, resumed)]
+    for record in (*lines[0], *lines[1]):
+        del record["seconds"]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("step", [1, 4, 8, 11])
+def test_a_signal_between_two_steps_loses_nothing(tiny_config, tiny_set, tmp_path, step):
+    straight = trainer(tiny_config, tiny_set)
+    straight.train()
+    observer = Recorder()
+    observer.interrupt_at = step
+    broken = trainer(tiny_config, tiny_set, tmp_path, observer)
+    with pytest.raises(Interrupted, match="stopped by SIGINT after"):
+        broken.train()
+    assert observer.steps == step
+    resumed = trainer(tiny_config, tiny_set, tmp_path)
+    assert resumed.resume()
+    assert (resumed.epoch, resumed.steps_done) == divmod(step, 6)
+    resumed.train()
+    assert resumed.observer.steps == 24 - step
+    assert same(straight, resumed)
+    lines = read_history(tmp_path / "history.jsonl")
+    assert [line["loss"] for line in lines] == [line["loss"] for line in straight.history]
+
+
+def test_checkpoints_come_as_often_as_asked_and_at_the_end(tiny_config, tiny_set, tmp_path):
+    config = with_train(tiny_config, epochs=5, checkpoint_every=2, keep_checkpoints=9)
+    trainer(config, tiny_set, tmp_path).train()
+    names = [path.name[:11] for path in list_checkpoints(tmp_path / "checkpoint")]
+    assert names == ["epoch-00002", "epoch-00004", "epoch-00005"]
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(
+    tiny_config, tiny_set, tmp_path
+):
+    built = trainer(tiny_config, tiny_set, tmp_path)
+    step, calls = built.step, []
+
+    def poisoned(indices, heads):
+        calls.append(heads)
+        if len(calls) == 14:  # in the third epoch
+            with torch.no_grad():
+                built.network.trunk.layers[0].weight.fill_(float("nan"))
+        return step(indices, heads)
+
+    built.step = poisoned
+    with pytest.raises(
+        TrainingError, match=r"not finite in epoch 3.*weights themselves.*last good"
+    ):
+        built.train()
+    resumed = trainer(tiny_config, tiny_set, tmp_path)
+    assert resumed.resume()
+    assert resumed.epoch == 2
+    assert all(torch.isfinite(tensor).all() for tensor in weights(resumed))
+    assert len(read_history(tmp_path / "history.jsonl")) == 2
+
+
+def test_a_signal_never_saves_a_state_that_is_not_finite(tiny_config, tiny_set, tmp_path):
+    observer = Recorder()
+    observer.interrupt_at = 8
+    built = trainer(tiny_config, tiny_set, tmp_path, observer)
+    step = built.step
+
+    def poisoned(indices, heads):
+        if observer.steps == 7:
+            with torch.no_grad():
+                built.network.trunk.layers[0].weight.fill_(float("nan"))
+        return step(indices, heads)
+
+    built.step = poisoned
+    with pytest.raises(TrainingError, match="not finite"):
+        built.train()
+    names = [path.name for path in list_checkpoints(tmp_path / "checkpoint")]
+    assert names == ["epoch-00001-step-000000"]
+
+
+def test_dead_clusters_are_warned_of_once(tiny_config, tiny_set):
+    built = trainer(tiny_config, tiny_set)
+    with torch.no_grad():
+        built.network.heads["cluster_head"].bias[0] = 50.0
+    built.train()
+    assert sum("fall into one cluster" in warning for warning in built.observer.warnings) == 1
+    assert sum("are empty" in warning for warning in built.observer.warnings) == 1
+    assert built.observer.warnings[0].startswith("epoch 1:")
+
+
+def test_resume_refuses_another_number_of_images(tiny_config, tiny_set, tmp_path):
+    trainer(tiny_config, tiny_set, tmp_path).train()
+    fewer = replace(
+        tiny_set,
+        images=tiny_set.images[:40],
+        names=tiny_set.names[:40],
+        targets=tiny_set.targets[:40],
+    )
+    with pytest.raises(InputError, match="trained on 48 images, the source now has 40"):
+        trainer(tiny_config, fewer, tmp_path).resume()
+
+
+def test_k_means_starts_the_cluster_head_after_the_first_epochs(tiny_config, tiny_set):
+    config = with_train(tiny_config, over_clustering_first=2, head_start="k-means")
+    built = trainer(config, tiny_set)
+    head = built.network.heads["cluster_head"]
+    untouched = head.weight.clone()
+    seen = []
+    step = built.step
+
+    def note(indices, heads):
+        seen.append((heads, head.weight.detach().clone()))
+        return step(indices, heads)
+
+    built.step = note
+    built.train()
+    early = [weight for heads, weight in seen[:6]]
+    assert all(torch.equal(weight, untouched) for weight in early)
+    assert not torch.equal(seen[6][1], untouched)
+    assert built.history[-1]["acc"] > 0.9

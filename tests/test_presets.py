@@ -1,0 +1,84 @@
+"""The presets against the paper's tables, spelled out once more."""
+
+import pytest
+
+from dcdc.errors import InputError
+from dcdc.presets import PRESETS, preset, suggest
+
+# name: clusters, temperature, batch, over-clustering, side that images are resized to
+PAPER = {
+    "cifar10-paper": (10, 0.5, 50, 70, 40),
+    "cifar100-20-paper": (20, 0.3, 200, 70, 40),
+    "stl10-paper": (10, 0.3, 100, 70, 112),
+    "imagenet-10-paper": (10, 0.5, 50, 70, 112),
+    "imagenet-dogs-paper": (15, 0.5, 30, 70, 112),
+    "tiny-imagenet-paper": (200, 0.5, 300, 700, 80),
+}
+
+
+def test_every_benchmark_of_the_paper_has_its_row():
+    assert {name for name in PRESETS if name.endswith("-paper")} == set(PAPER)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_rows_are_the_papers(name):
+    config = preset(name)
+    found = (
+        config.n_clusters,
+        config.loss.temperature,
+        config.train.batch_size,
+        config.network.over_clusters,
+        config.augment.resize_to,
+    )
+    assert found == PAPER[name]
+    train, loss, augment = config.train, config.loss, config.augment
+    assert (train.epochs, train.n_repeats, train.learning_rate) == (200, 3, 1e-3)
+    assert (train.schedule, train.heads, train.head_start) == ("constant", "alternate", "random")
+    assert (loss.sample_weight, loss.class_weight, loss.balance_weight) == (1, 1, 0)
+    assert not loss.spare_siblings
+    assert (config.network.trunk, config.network.sobel) == ("resnet34", True)
+    assert augment.crop_scale == (0.2, 1.0)
+    assert augment.crop_ratio == pytest.approx((0.75, 4 / 3))
+    jitter = (augment.brightness, augment.contrast, augment.saturation, augment.hue)
+    assert jitter == (0.4, 0.4, 0.4, 0.4)
+    assert (augment.grey, augment.flip) == (0.2, 0.5)
+
+
+def test_digits_are_never_flipped():
+    assert preset("digits").augment.flip == 0
+    assert preset("digits").augment.rotation < 45
+
+
+def test_an_unknown_preset_suggests_the_nearest():
+    with pytest.raises(InputError, match="unknown preset 'cifar10-papr'; did you mean 'cifar10-p"):
+        preset("cifar10-papr")
+
+
+@pytest.mark.parametrize("n_images", [8, 100, 100_000])
+@pytest.mark.parametrize("n_clusters", [2, 10, 200])
+@pytest.mark.parametrize(("side", "channels"), [(8, 1), (32, 3), (96, 1), (224, 3)])
+def test_suggestions_are_valid_and_fit_the_images(n_images, n_clusters, side, channels):
+    config = suggest(n_images=n_images, side=side, channels=channels, n_clusters=n_clusters)
+    assert 2 <= config.train.batch_size <= n_images
+    assert config.network.trunk == ("small" if side <= 16 else "resnet18")
+    assert (config.augment.flip > 0) == (channels == 3)
+
+
+def test_the_suggested_epochs_fall_as_images_grow_in_number():
+    epochs = [
+        suggest(n_images=n, side=32, channels=3, n_clusters=10).train.epochs
+        for n in (100, 10_000, 100_000, 10_000_000)
+    ]
+    assert epochs == sorted(epochs, reverse=True)
+    assert (epochs[0], epochs[-1]) == (200, 20)
+    tiny = suggest(n_images=10_000, side=8, channels=1, n_clusters=10).train.epochs
+    assert tiny < epochs[1]
+
+
+def test_the_suggested_batch_grows_with_the_clusters():
+    sizes = [
+        suggest(n_images=10_000, side=32, channels=3, n_clusters=k).train.batch_size
+        for k in (2, 10, 20, 50, 500)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[1] < sizes[3]

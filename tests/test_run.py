@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dcdc
+from dcdc.config import with_values
+from dcdc.data import Skipped
+from dcdc.errors import InputError
+from dcdc.run import run
+from dcdc.run_folder import RunFolder
+
+
+@pytest.fixture
+def good_config(tiny_config):
+    values = {"train.over_clustering_first": 2, "train.head_start": "k-means"}
+    return with_values(tiny_config, values)
+
+
+def test_a_run_leaves_every_file_and_a_model_that_answers_the_same(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    result = run(good_config, tiny_set, folder=folder, baselines=["k-means"])
+    names = {path.name for path in folder.path.iterdir()}
+    wanted = {"config.json", "history.jsonl", "checkpoint", "model.safetensors"}
+    assert names == wanted | {"assignments.parquet", "metrics.json"}
+    assert result.metrics["scores"]["acc"] > 0.9
+    assert result.metrics["baselines"]["K-Means on pixels"]["acc"] > 0.9
+    assert folder.read_metrics() == result.metrics
+    table = folder.read_assignments()
+    assert table["name"].to_pylist() == list(tiny_set.names)
+    assert table["cluster"].to_pylist() == result.assigned.assignments.tolist()
+    assert table["target"].to_pylist() == [str(target) for target in tiny_set.targets]
+    model = dcdc.load(folder.path)
+    assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
+
+
+def test_without_a_folder_nothing_is_written(good_config, tiny_set, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(good_config, tiny_set)
+    assert list(tmp_path.iterdir()) == []
+    assert len(result.history) == 4
+
+
+def test_without_targets_everything_works_and_no_score_is_given(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    unlabelled = replace(tiny_set, targets=None, class_names=())
+    result = run(good_config, unlabelled, folder=folder, baselines=["k-means"])
+    assert result.metrics["scores"] is None
+    assert result.metrics["baselines"] == {}
+    assert "target" not in folder.read_assignments().column_names
+
+
+def test_skipped_images_are_listed_in_the_folder(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    run(good_config, replace(tiny_set, skipped=(Skipped("a.jpg", "empty"),)), folder=folder)
+    assert "a.jpg,empty" in folder.skipped_file.read_text()
+
+
+def test_a_finished_run_can_become_longer_and_ends_as_a_long_one(good_config, tiny_set, tmp_path):
+    straight = run(good_config, tiny_set)
+    folder = RunFolder.create(tmp_path / "run")
+    run(with_values(good_config, {"train.epochs": 3}), tiny_set, folder=folder)
+    longer = run(good_config, tiny_set, folder=folder, resume=True)
+    assert np.array_equal(longer.assigned.probabilities, straight.assigned.probabilities)
+    assert [record["epoch"] for record in longer.history] == [1, 2, 3, 4]
+    assert folder.read_config()["train"]["epochs"] == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"train.seed": 5}, r"train.seed is 5, was 0"),
+        ({"loss.temperature": 0.3}, r"loss.temperature is 0.3, was 0.5"),
+        ({"train.epochs": 3}, r"train.epochs is 3, was 4"),
+        ({"train.epochs": 9, "train.schedule": "cosine"}, r"train.epochs is 9, was 4"),
+    ],
+)
+def test_resume_with_another_config_names_the_difference(
+    good_config, tiny_set, tmp_path, values, message
+):
+    folder = RunFolder.create(tmp_path / "run")
+    run(good_config, tiny_set, folder=folder)
+    before = folder.config_file.read_text()
+    with pytest.raises(InputError, match=message):
+        run(with_values(good_config, values), tiny_set, folder=folder, resume=True)
+    assert folder.config_file.read_text() == before
+
+
+def test_resume_before_the_first_checkpoint_starts_anew(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    from dcdc.assembly import resolve
+    from dcdc.config import to_mapping
+
+    folder.write_config(to_mapping(resolve(good_config, tiny_set)))
+    result = run(good_config, tiny_set, folder=folder, resume=True)
+    assert len(result.history) == 4
+
+
+def test_a_model_that_does_not_fit_its_config_is_named(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    run(good_config, tiny_set, folder=folder)
+    config = folder.read_config()
+    config["n_clusters"] = 7
+    folder.write_config(config)
+    with pytest.raises(InputError, match=r"model.safetensors does not fit .*config.json"):
+        dcdc.load(folder.path)

@@ -1,0 +1,94 @@
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from dcdc.errors import InputError
+from dcdc.run_folder import RunFolder, write_assignments
+
+
+def test_a_folder_that_exists_is_refused_with_the_ways_out(tmp_path):
+    (tmp_path / "run").mkdir()
+    folder = RunFolder.create(tmp_path / "run")  # empty is as good as new
+    folder.write_config({"n_clusters": 3})
+    with pytest.raises(InputError, match=r"exists: .*--resume.*--overwrite.*--run"):
+        RunFolder.create(folder.path)
+
+
+def test_overwriting_replaces_a_run_but_nothing_else(tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write_config({})
+    (folder.path / "old").write_text("old")
+    assert list(RunFolder.create(folder.path, overwrite=True).path.iterdir()) == []
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("mine")
+    with pytest.raises(InputError, match="is not a run folder, so it is not overwritten"):
+        RunFolder.create(tmp_path / "photos", overwrite=True)
+    assert (tmp_path / "photos" / "cat.jpg").read_text() == "mine"
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="is not a run folder"):
+        RunFolder.create(tmp_path / "file", overwrite=True)
+
+
+def test_opening_anything_else_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="is not a run folder"):
+            RunFolder.open(path)
+
+
+def test_json_that_is_damaged_is_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    for content in ('{"n_clus', "[1]"):
+        folder.config_file.write_text(content)
+        with pytest.raises(InputError, match=r"cannot read .*config.json"):
+            folder.read_config()
+
+
+def test_a_run_without_its_results_says_how_to_finish(tmp_path):
+    folder = RunFolder(tmp_path)
+    for read in (folder.read_model, folder.read_assignments):
+        with pytest.raises(InputError, match="yet: finish it by dcdc fit --resume"):
+            read()
+
+
+def test_the_model_comes_back_and_a_damaged_one_is_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    network = torch.nn.Linear(3, 2)
+    folder.write_model(network, {"n_clusters": 2})
+    assert torch.equal(folder.read_model()["weight"], network.weight)
+    folder.model_file.write_bytes(folder.model_file.read_bytes()[:-4])
+    with pytest.raises(InputError, match=r"model.safetensors is damaged"):
+        folder.read_model()
+
+
+def test_assignments_as_parquet_and_csv(tmp_path):
+    columns = (["a", 'b "quoted", with comma'], np.array([1, 0]), np.array([0.5, 0.75]), ["x", "y"])
+    for suffix in (".parquet", ".csv"):
+        write_assignments(tmp_path / f"out{suffix}", *columns)
+    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    assert table["name"] == columns[0]
+    assert table["cluster"] == [1, 0]
+    assert table["confidence"] == [0.5, 0.75]
+    assert table["target"] == ["x", "y"]
+    import csv
+
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == columns[0]
+    write_assignments(tmp_path / "plain.parquet", *columns[:3], None)
+    assert "target" not in pq.read_table(tmp_path / "plain.parquet").column_names
+
+
+def test_skipped_images_are_listed(tmp_path):
+    RunFolder(tmp_path).write_skipped([("bad, worse.jpg", "cut short")])
+    lines = (tmp_path / "skipped.csv").read_text().splitlines()
+    assert lines == ["name,reason", '"bad, worse.jpg",cut short']
+
+
+def test_metrics_round_trip(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_metrics({"scores": {"acc": 0.5}})
+    assert folder.read_metrics() == {"scores": {"acc": 0.5}}
+    assert json.loads(folder.metrics_file.read_text())["scores"]["acc"] == 0.5
