@@ -1,0 +1,91 @@
+"""A finished run, read from its folder into plain values.
+
+Shapes: N images.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from dcdc.data.image_set import ImageSet
+    from dcdc.run_folder import RunFolder
+
+
+@dataclass(frozen=True, eq=False)
+class RunFacts:
+    path: Path
+    config: dict[str, Any]  # by `section.key`
+    metrics: dict[str, Any]
+    history: list[dict[str, Any]]
+    names: list[str]
+    assignments: NDArray[np.int64]  # N
+    confidence: NDArray[np.float64]  # N
+    targets: NDArray[np.str_] | None  # N
+    skipped: list[tuple[str, str]]  # name, reason
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.metrics["n_clusters"])
+
+    @property
+    def source(self) -> str:
+        """What the images came from; empty for a run that was handed arrays."""
+        return str(self.config.get("data.source") or "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was wrong with the partition when training ended."""
+        return list(self.history[-1].get("warnings", ())) if self.history else []
+
+    def series(self, key: str) -> tuple[list[int], list[float]]:
+        """Epochs and values of a history key, where it was recorded."""
+        found = [(line["epoch"], line[key]) for line in self.history if line.get(key) is not None]
+        return [epoch for epoch, _ in found], [float(value) for _, value in found]
+
+    def why_not_these_images(self, image_set: "ImageSet") -> str | None:
+        """Nothing when `image_set` holds the run's images in their order; else what differs."""
+        if image_set.n_images != len(self.names):
+            return f"the run has {len(self.names)} images, the set at hand has {image_set.n_images}"
+        for position, (ours, theirs) in enumerate(zip(self.names, image_set.names, strict=True)):
+            if ours != theirs:
+                return f"image {position} is {ours!r} in the run but {theirs!r} in the set at hand"
+        return None
+
+
+def read_facts(folder: "RunFolder") -> RunFacts:
+    # The assignments first: their absence tells best that a run is not finished.
+    table = folder.read_assignments()
+    has_targets = "target" in table.column_names
+    return RunFacts(
+        path=folder.path,
+        config=_by_dotted_key(folder.read_config()),
+        metrics=folder.read_metrics(),
+        history=folder.read_history(),
+        names=table.column("name").to_pylist(),
+        assignments=table.column("cluster").to_numpy().astype(np.int64),
+        confidence=table.column("confidence").to_numpy().astype(np.float64),
+        targets=np.array(table.column("target").to_pylist()) if has_targets else None,
+        skipped=_read_skipped(folder.skipped_file),
+    )
+
+
+def _by_dotted_key(config: dict[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            values |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            values[key] = value
+    return values
+
+
+def _read_skipped(path: Path) -> list[tuple[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row["name"], row["reason"]) for row in csv.DictReader(file)]

@@ -1,0 +1,51 @@
+"""The config as a person would type it, and the command that runs it again."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from dcdc.report.facts import RunFacts
+
+_PLAIN_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_READ_AS_VALUES = {"true", "false", "none", "null", "inf", "nan"}
+
+
+def setting_text(value: Any) -> str:
+    """A config value as `--set section.key=value` reads it: TOML, bare words, none."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(setting_text(part) for part in value)}]"
+    if isinstance(value, str):
+        bare = _PLAIN_WORD.fullmatch(value) and value.lower() not in _READ_AS_VALUES
+        return value if bare else json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def config_lines(facts: RunFacts) -> list[str]:
+    return [f"{key} = {setting_text(value)}" for key, value in facts.config.items()]
+
+
+def command(facts: RunFacts) -> str | None:
+    """One shell command over several lines; None for a run whose images came from Python.
+
+    Every key is spelled out, so that the command holds whatever presets and defaults become.
+    """
+    if not facts.source:
+        return None
+    settings = [
+        f"--set {shlex.quote(f'{key}={setting_text(value)}')}"
+        for key, value in facts.config.items()
+        if key != "data.source"
+    ]
+    first = f"dcdc fit {shlex.quote(facts.source)} --run {shlex.quote(str(_beside(facts.path)))}"
+    return " \\\n  ".join([first, *settings])
+
+
+def _beside(path: Path) -> Path:
+    path = path if path.name else path.resolve()
+    return path.with_name(f"{path.name}-again")

@@ -1,0 +1,144 @@
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from PIL import Image
+
+from dcdc.report.clusters import describe_clusters
+from dcdc.report.figure_files import write_figure
+from dcdc.report.gallery import SIDE, gallery_heading, shown_clusters, tile
+from dcdc.report.gallery_figure import draw_gallery
+from dcdc.report.sizes_figure import draw_sizes
+from dcdc.report.theme import DARK, LIGHT, drawing_with
+from dcdc.report.training_figure import draw_training
+
+
+def drawn(draw, *given, theme=LIGHT):
+    with drawing_with(theme):
+        figure = draw(*given, theme)
+        figure.draw_without_rendering()
+    return figure
+
+
+def overlapping(texts) -> list[tuple[str, str]]:
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
+    return [(a, b) for (a, box), (b, other) in combinations(boxes, 2) if box.overlaps(other)]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_training_has_a_panel_for_what_is_known(make_facts, theme):
+    facts = make_facts([0, 1], n_clusters=2, targets=["a", "b"], evaluate_every=2)
+    figure = drawn(draw_training, facts, theme=theme)
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == ["loss (mean of the epoch)", "score against the targets", "clusters"]
+    assert figure.axes[-1].get_xlabel() == "epoch"
+    loss, scores, active = figure.axes
+    assert [line.get_label() for line in loss.lines] == [
+        "total",
+        "sample view, over-clustering head",
+        "class view, over-clustering head",
+        "sample view, cluster head",
+        "class view, cluster head",
+    ]
+    # The same term has the same colour in both heads; the line tells the heads apart.
+    assert loss.lines[1].get_color() == loss.lines[3].get_color() != loss.lines[2].get_color()
+    assert loss.lines[1].get_linestyle() != loss.lines[3].get_linestyle()
+    assert list(scores.lines[0].get_xdata()) == [2, 4]
+    assert list(active.lines[-1].get_ydata()) == [2, 2]
+
+
+def test_training_without_targets_or_evaluation_shows_the_loss_alone(make_facts):
+    figure = drawn(draw_training, make_facts([0, 1], n_clusters=2, evaluate_every=9))
+    assert len(figure.axes) == 1
+
+
+def test_one_epoch_is_visible_as_dots(make_facts):
+    figure = drawn(draw_training, make_facts([0, 1], n_clusters=2, epochs=1))
+    assert all(line.get_marker() == "o" for line in figure.axes[0].lines)
+    assert list(figure.axes[-1].get_xticks()) == [1]
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "size"), [(2, 5), (10, 180), (20, 12_345), (30, 7), (200, 3)]
+)
+def test_sizes_say_every_cluster_without_overlap(make_facts, n_clusters, size):
+    assignments = np.repeat(np.arange(1, n_clusters), size).tolist()  # cluster 0 is empty
+    figure = drawn(draw_sizes, describe_clusters(make_facts(assignments, n_clusters=n_clusters)))
+    axes = figure.axes[0]
+    assert [bar.get_height() for bar in axes.patches] == [size] * (n_clusters - 1) + [0]
+    assert overlapping(axes.texts) == []
+    assert overlapping(axes.get_xticklabels()) == []
+    if n_clusters <= 30:
+        assert axes.get_xticklabels()[-1].get_text() == "0"
+    if n_clusters <= 10:
+        assert [text.get_text() for text in axes.texts][-2:] == [str(size), "0"]
+
+
+def test_sizes_split_by_main_class(make_facts):
+    facts = make_facts([0, 0, 0, 1], n_clusters=2, targets=list("aaba"))
+    axes = drawn(draw_sizes, describe_clusters(facts)).axes[0]
+    assert [bar.get_height() for bar in axes.patches] == [2, 1, 1, 0]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_gallery_shows_the_surest_images_first(make_facts, flat_images, channels):
+    facts = make_facts(
+        [1, 0, 1, 1], n_clusters=3, confidence=[0.6, 0.9, 0.8, 0.7], targets=list("abab")
+    )
+    images = flat_images(facts, channels=channels).images
+    figure = drawn(draw_gallery, describe_clusters(facts), images)
+    canvas = figure.axes[0].images[0].get_array()
+    middles = canvas[SIDE // 2, SIDE // 2 :: SIDE + 6]
+    assert middles[:3, 0].tolist() == [6, 9, 0]  # images 2, 3 and 0 of cluster 1
+    assert middles[:3, 1].tolist() == ([6, 9, 0] if channels == 1 else [0, 0, 0])
+    assert (middles[3:] == 255).all()  # paper where there is no fourth image
+    said = [text.get_text() for text in figure.axes[0].texts]
+    assert said[:4] == ["cluster 1", "3 images", "confidence 0.70", "purity 0.67"]
+    assert overlapping([*figure.axes[0].texts, *figure.texts]) == []
+
+
+def test_gallery_draws_thirty_of_200_clusters_and_says_so(make_facts, flat_images):
+    facts = make_facts([*range(199), 0], n_clusters=200)
+    clusters = describe_clusters(facts)
+    assert [cluster.number for cluster in shown_clusters(clusters)] == list(range(30))
+    heading = gallery_heading(clusters)
+    assert "The 30 largest of 199 clusters" in heading
+    assert "1 of 200 clusters is empty" in heading
+    figure = drawn(draw_gallery, clusters, flat_images(facts).images)
+    assert figure.texts[0].get_window_extent().x1 < figure.bbox.width
+
+
+@pytest.mark.parametrize("side", [8, 28, 64, 224])
+def test_tiles_have_one_size(side):
+    image = np.full((side, side, 1), 77, np.uint8)
+    assert tile(image).shape == (SIDE, SIDE, 3)
+    assert (tile(image) == 77).all()
+
+
+def test_files_are_png_at_150_dpi_and_svg_and_the_same_every_time(make_facts, tmp_path):
+    clusters = describe_clusters(make_facts([0, 1, 1], n_clusters=2))
+
+    def write(folder):
+        write_figure(lambda theme: draw_sizes(clusters, theme), folder, "sizes")
+        return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+    files = write(tmp_path / "one")
+    assert sorted(files) == ["sizes.png", "sizes.svg"]
+    with Image.open(tmp_path / "one" / "sizes.png") as picture:
+        assert picture.info["dpi"] == pytest.approx((150, 150), abs=0.1)
+        assert picture.size == (960, 510)
+    assert b"<svg" in files["sizes.svg"]
+    assert write(tmp_path / "two") == files
+
+
+def test_a_persons_own_style_neither_leaks_in_nor_is_touched(make_facts, tmp_path):
+    clusters = describe_clusters(make_facts([0, 1, 1], n_clusters=2))
+
+    def write(name):
+        return write_figure(lambda theme: draw_sizes(clusters, theme), tmp_path, name)
+
+    plain = write("plain")
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        assert write("styled") == plain
+        assert mpl.rcParams["font.size"] == 30
