@@ -10,10 +10,10 @@ run: .venv/.installed
 	$(BIN)/dcdc fit digits --run runs/digits --overwrite --baseline k-means
 
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: .venv/.installed-dev
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not gpu"
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check .

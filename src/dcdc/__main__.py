@@ -1,0 +1,5 @@
+"""`python -m dcdc` is the command line."""
+
+from dcdc.cli import main
+
+main()

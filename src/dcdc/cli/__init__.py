@@ -1,0 +1,26 @@
+"""The command line: one file per verb, thin. Heavy imports wait until a verb runs."""
+
+import typer
+
+from dcdc.cli.evaluate import evaluate
+from dcdc.cli.faults import exit_codes
+from dcdc.cli.fit import fit
+from dcdc.cli.predict import predict
+from dcdc.cli.presets import presets
+from dcdc.cli.report import report
+
+app = typer.Typer(
+    name="dcdc",
+    help="Groups images without labels: Doubly Contrastive Deep Clustering.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (fit, predict, evaluate, report, presets):
+    app.command()(verb)
+
+
+def main() -> None:
+    with exit_codes():
+        app()

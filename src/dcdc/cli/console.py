@@ -1,0 +1,28 @@
+"""What a person sees: results on stdout, everything else on stderr, no codes without a terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    err.print(text, markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def print_scores(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for title in ("ACC", "NMI", "ARI"):
+        table.add_column(title, justify="right")
+    for name, scores in rows.items():
+        table.add_row(name, *(f"{scores[key]:.3f}" for key in ("acc", "nmi", "ari")))
+    out.print(table)

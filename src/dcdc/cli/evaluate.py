@@ -1,0 +1,46 @@
+"""`dcdc evaluate RUN [DATA]`: ACC, NMI and ARI of a run, on its own images or on others."""
+
+from typing import Annotated
+
+import typer
+
+from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run
+from dcdc.errors import InputError
+
+
+def evaluate(
+    run: Run,
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="Other images with targets; default the run's own."),
+    ] = None,
+    device: DeviceName = "auto",
+    on_bad: OnBad = "refuse",
+    quiet: Quiet = False,
+) -> None:
+    """Score a run's clusters against the true classes."""
+    from dcdc.cli.console import print_scores
+    from dcdc.metrics import score
+    from dcdc.run_folder import RunFolder
+
+    if data is None:
+        table = RunFolder.open(run).read_assignments()
+        if "target" not in table.column_names:
+            raise InputError(
+                f"{run} was trained on images without targets: give DATA that has them"
+            )
+        scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
+    else:
+        from dcdc.cli.progress import decoding
+        from dcdc.data import load_images
+        from dcdc.run import load
+
+        model = load(run, device)
+        with decoding(quiet=quiet) as progress:
+            image_set = load_images(data, size=model.size, on_bad=on_bad, progress=progress)
+        if image_set.targets is None:
+            raise InputError(
+                f"{data} has no targets to score against: use class sub-folders or .npz"
+            )
+        scores = score(image_set.targets, model.assign(image_set).assignments)
+    print_scores({"DCDC": scores})

@@ -1,0 +1,263 @@
+"""`dcdc fit DATA`: train, answer, write the run folder and its report."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcdc.cli.arguments import Quiet
+from dcdc.config import (
+    RunConfig,
+    flat,
+    from_mapping,
+    from_toml,
+    with_settings,
+    with_values,
+)
+from dcdc.errors import InputError, Interrupted
+from dcdc.presets import PRESETS, preset, suggest
+
+if TYPE_CHECKING:
+    from dcdc.data import ImageSet
+    from dcdc.run import RunResult
+    from dcdc.run_folder import RunFolder
+
+
+def fit(
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Built-in name (digits), a folder of images, or a .npy or .npz file. "
+            "Not needed with --resume.",
+        ),
+    ] = None,
+    clusters: Annotated[int | None, typer.Option(help="How many clusters to find.")] = None,
+    preset_name: Annotated[
+        str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Times every head sees every image.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    seed: Annotated[int | None, typer.Option(help="One seed, one result.")] = None,
+    size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
+    on_bad: Annotated[
+        str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
+    ] = None,
+    run_folder: Annotated[
+        Path | None, typer.Option("--run", help="Run folder; default runs/NAME.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run folder that exists.")
+    ] = False,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with sections as in config.json.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None, typer.Option(help="Score another method beside: k-means.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Cluster the images of DATA and leave everything in a run folder."""
+    flags = {
+        "n_clusters": clusters,
+        "train.epochs": epochs,
+        "train.batch_size": batch_size,
+        "train.device": device,
+        "train.seed": seed,
+        "data.size": size,
+        "data.on_bad": on_bad,
+        "data.source": data,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite exclude each other: choose one")
+
+    def overlay(config: RunConfig) -> RunConfig:
+        if config_file is not None:
+            config = from_toml(config_file, config)
+        return with_settings(with_values(config, given), settings or [])
+
+    source = overlay(RunConfig()).data.source
+    run_path = run_folder or _default_run(source)
+    if resume:
+        _resume(run_path, overlay, preset_name, quiet, baseline or [])
+    else:
+        _start(source, run_path, overlay, preset_name, overwrite, quiet, baseline or [])
+
+
+def _start(
+    source: str,
+    run_path: Path,
+    overlay: Callable[[RunConfig], RunConfig],
+    preset_name: str | None,
+    overwrite: bool,
+    quiet: bool,
+    baselines: list[str],
+) -> None:
+    if not source:
+        raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+    if preset_name is None and source in PRESETS:
+        preset_name = source
+    start = RunConfig() if preset_name is None else preset(preset_name)
+    config = overlay(start)
+    _check_baselines(baselines)
+
+    from dcdc.run_folder import RunFolder
+
+    if run_path.exists() and not overwrite:
+        RunFolder.create(run_path)  # refuses before minutes go into reading images
+    image_set = _load(config, quiet)
+    if preset_name is None:
+        config = overlay(_suggested(config, image_set))
+    from dcdc.assembly import resolve
+
+    config = resolve(config, image_set)
+    folder = RunFolder.create(run_path, overwrite=overwrite)
+    _announce(config, image_set, preset_name, quiet)
+    _train(config, image_set, folder, False, quiet, baselines)
+
+
+def _resume(
+    run_path: Path,
+    overlay: Callable[[RunConfig], RunConfig],
+    preset_name: str | None,
+    quiet: bool,
+    baselines: list[str],
+) -> None:
+    from dcdc.run_folder import RunFolder
+
+    folder = RunFolder.open(run_path)
+    stored = from_mapping(folder.read_config())
+    if preset_name is not None:
+        # A preset given again must say the same; what it leaves open the run has filled in.
+        stored = with_values(
+            stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
+        )
+    config = overlay(stored)
+    image_set = _load(config, quiet)
+    _train(config, image_set, folder, True, quiet, baselines)
+
+
+def _train(
+    config: RunConfig,
+    image_set: "ImageSet",
+    folder: "RunFolder",
+    resume: bool,
+    quiet: bool,
+    baselines: list[str],
+) -> None:
+    from dcdc.cli.faults import SIGNAL_EXIT, stop
+    from dcdc.cli.progress import watching
+    from dcdc.run import run
+
+    try:
+        with watching(quiet=quiet) as observer:
+            result = run(
+                config,
+                image_set,
+                folder=folder,
+                resume=resume,
+                observer=observer,
+                baselines=baselines,
+            )
+    except Interrupted as stopped:
+        stop(
+            f"{stopped}, state saved; go on with: dcdc fit --run {folder.path} --resume",
+            SIGNAL_EXIT[stopped.signal],
+        )
+    from dcdc.report import write_report
+
+    report_file = write_report(folder, image_set)
+    _show(result, folder, report_file)
+
+
+def _load(config: RunConfig, quiet: bool) -> "ImageSet":
+    from dcdc.cli.console import note
+    from dcdc.cli.progress import decoding
+    from dcdc.data import load_images
+
+    with decoding(quiet=quiet) as progress:
+        image_set = load_images(
+            config.data.source,
+            size=config.data.size,
+            on_bad=config.data.on_bad,
+            progress=progress,
+        )
+    if image_set.skipped:
+        note(f"skipped {len(image_set.skipped)} image(s) that cannot be read: see skipped.csv")
+    return image_set
+
+
+def _suggested(config: RunConfig, image_set: "ImageSet") -> RunConfig:
+    n_clusters = config.n_clusters or image_set.n_classes
+    if n_clusters is None:
+        raise InputError("the images have no classes to count: say how many --clusters to find")
+    return suggest(
+        n_images=image_set.n_images,
+        side=image_set.side,
+        channels=image_set.channels,
+        n_clusters=n_clusters,
+    )
+
+
+def _check_baselines(names: list[str]) -> None:
+    from dcdc.config import nearest
+
+    known = ("k-means",)
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown baseline {name!r}{nearest(name, known)}")
+
+
+def _default_run(source: str) -> Path:
+    if not source:
+        raise InputError("say what to cluster (DATA), or which run to go on with (--run FOLDER)")
+    path = Path(source)
+    name = path.resolve().stem if path.exists() else path.name
+    return Path("runs") / (name or "run")
+
+
+def _announce(
+    config: RunConfig, image_set: "ImageSet", preset_name: str | None, quiet: bool
+) -> None:
+    from dcdc.cli.console import note
+
+    if quiet:
+        return
+    height, width, channels = image_set.image_shape
+    chosen = f"preset {preset_name}" if preset_name else "settings chosen from the images"
+    train = config.train
+    note(
+        f"{config.data.source}: {image_set.n_images:,} images of {height}x{width}x{channels}, "
+        f"{config.n_clusters} clusters, {chosen}"
+    )
+    note(
+        f"trunk {config.network.trunk}, batch {train.batch_size} x {train.n_repeats} copies, "
+        f"{train.epochs} epochs, seed {train.seed}; change with --preset, --epochs, --set"
+    )
+
+
+def _show(result: "RunResult", folder: "RunFolder", report_file: Path) -> None:
+    from dcdc.cli.console import print_scores, say
+
+    metrics = result.metrics
+    if metrics["scores"]:
+        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]})
+    else:
+        say("no targets, so no ACC, NMI or ARI")
+    health = metrics["health"]
+    say(
+        f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
+        f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
+        f"{health['mean_confidence']:.2f}; trained {metrics['epochs']} epochs in "
+        f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
+    )
+    say(f"run folder: {folder.path}")
+    say(f"report:     {report_file}")

@@ -1,0 +1,60 @@
+"""`dcdc predict RUN DATA`: the clusters of new images."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run
+from dcdc.errors import InputError
+
+
+def predict(
+    run: Run,
+    data: Data,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write, .csv or .parquet; default CSV on stdout.")
+    ] = None,
+    device: DeviceName = "auto",
+    on_bad: OnBad = "refuse",
+    quiet: Quiet = False,
+) -> None:
+    """Assign the images of DATA to the clusters of a finished run."""
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"--out {out} must end in .csv or .parquet")
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists: choose another --out")
+
+    from dcdc.cli.console import note, say
+    from dcdc.cli.progress import decoding
+    from dcdc.data import load_images
+    from dcdc.run import load, target_names
+    from dcdc.run_folder import write_assignments
+
+    model = load(run, device)
+    with decoding(quiet=quiet) as progress:
+        image_set = load_images(data, size=model.size, on_bad=on_bad, progress=progress)
+    assigned = model.assign(image_set)
+    for skipped in image_set.skipped:
+        note(f"skipped {skipped.name}: {skipped.reason}")
+    if out is None:
+        import csv
+        import sys
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(("name", "cluster", "confidence"))
+        writer.writerows(
+            (name, cluster, f"{confidence:.4f}")
+            for name, cluster, confidence in zip(
+                image_set.names, assigned.assignments, assigned.confidence, strict=True
+            )
+        )
+        return
+    write_assignments(
+        out,
+        image_set.names,
+        assigned.assignments,
+        assigned.confidence,
+        target_names(image_set),
+    )
+    say(f"{image_set.n_images:,} images assigned: {out}")

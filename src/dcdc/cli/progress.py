@@ -1,0 +1,106 @@
+"""Training as a person watches it: a bar on a terminal, a few plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from dcdc.cli.console import err, note
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_REFRESH_SECONDS = 0.5
+_PLAIN_LINES = 10
+
+
+class ProgressObserver:
+    """Shows loss terms, active clusters, throughput and time left."""
+
+    def __init__(self, progress: Progress | None, *, quiet: bool = False) -> None:
+        self.progress = progress
+        self.quiet = quiet
+        self.partition = ""
+        self.epoch, self.epochs, self.batch_size = 0, 0, 0
+        self.steps, self.read_at = 0, 0.0
+
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int, batch_size: int) -> None:
+        self.epoch, self.epochs, self.batch_size = epoch, epochs, batch_size
+        self.started = self.read_at = time.perf_counter()
+        if self.progress:
+            self.task = self.progress.add_task(
+                "training", total=steps_left, epoch=f"epoch {epoch + 1}/{epochs}", state=""
+            )
+
+    def on_step(self, terms: "dict[str, Tensor]") -> None:
+        self.steps += 1
+        now = time.perf_counter()
+        # Reading a term waits for the device, so it is done now and then, not at every step.
+        if self.progress and now - self.read_at > _REFRESH_SECONDS:
+            self.read_at = now
+            rate = self.steps * self.batch_size / (now - self.started)
+            shown = " ".join(f"{_short(name)} {term.item():.3f}" for name, term in terms.items())
+            state = f"{shown} | {self.partition}{rate:,.0f} images/s"
+            self.progress.update(self.task, completed=self.steps, state=state)
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        self.epoch = record["epoch"]
+        if "active_clusters" in record:
+            self.partition = f"{record['active_clusters']}/{len(record['sizes'])} clusters | "
+        if self.progress:
+            following = min(self.epoch + 1, self.epochs)
+            self.progress.update(
+                self.task, completed=self.steps, epoch=f"epoch {following}/{self.epochs}"
+            )
+        elif not self.quiet and self.epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
+            note(
+                f"epoch {self.epoch}/{self.epochs} loss {record['loss']:.3f} | {self.partition}"
+                f"{record['seconds']:.1f} s"
+            )
+
+    def warn(self, message: str) -> None:
+        note(f"warning: {message}")
+
+
+@contextmanager
+def watching(*, quiet: bool = False) -> Iterator[ProgressObserver]:
+    if quiet or not err.is_terminal:
+        yield ProgressObserver(None, quiet=quiet)
+        return
+    columns = (
+        TextColumn("{task.fields[epoch]}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=err, transient=True) as progress:
+        yield ProgressObserver(progress)
+
+
+@contextmanager
+def decoding(*, quiet: bool = False) -> "Iterator[Any]":
+    """A callback (done, total) for the reading of images."""
+    if quiet or not err.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("reading images"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _short(term: str) -> str:
+    """`over_clustering_head/sample_view` -> `over.sample`."""
+    head, _, name = term.partition("/")
+    if not name:
+        return head
+    return f"{head.removesuffix('_head').removesuffix('_clustering')}.{name.removesuffix('_view')}"

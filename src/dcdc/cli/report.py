@@ -1,0 +1,23 @@
+"""`dcdc report RUN`: draw a run's report again."""
+
+from dcdc.cli.arguments import Run
+from dcdc.errors import InputError
+
+
+def report(run: Run) -> None:
+    """Rebuild the report and figures of a finished run."""
+    from dcdc.cli.console import note, say
+    from dcdc.data import load_images
+    from dcdc.report import write_report
+    from dcdc.run import read_config
+    from dcdc.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    folder.read_assignments()  # refuses a run that has not finished
+    data = read_config(folder).data
+    try:
+        image_set = load_images(data.source, size=data.size, on_bad=data.on_bad)
+    except InputError as error:
+        note(f"warning: the images are not at hand, so the page has no galleries ({error})")
+        image_set = None
+    say(f"report: {write_report(folder, image_set)}")

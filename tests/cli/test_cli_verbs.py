@@ -1,0 +1,176 @@
+"""The command line in this process: what it prints, writes and returns."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+
+
+def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flags, tmp_path):
+    code, out, err = dcdc("fit", tiny_file, *tiny_flags, "--baseline", "k-means")
+    assert code == 0
+    names = {path.name for path in (tmp_path / "runs" / "tiny").iterdir()}
+    assert names == {
+        *("config.json", "history.jsonl", "checkpoint", "model.safetensors"),
+        *("assignments.parquet", "metrics.json", "report.html", "figures"),
+    }
+    lines = out.splitlines()
+    assert lines[0].split() == ["ACC", "NMI", "ARI"]
+    assert lines[1].startswith("K-Means on pixels")
+    assert lines[2].startswith("DCDC")
+    assert "run folder: runs/tiny" in out
+    assert "report:     runs/tiny/report.html" in out
+    assert "48 images of 8x8x1, 3 clusters" in err
+
+
+def test_without_a_terminal_there_are_no_control_codes(dcdc, tiny_file, tiny_flags):
+    _, out, err = dcdc("fit", tiny_file, *tiny_flags)
+    assert "\x1b" not in out + err
+    assert "\r" not in out + err
+    assert err.count("epoch") <= 2 + 10
+    _, out, err = dcdc("fit", tiny_file, *tiny_flags, "--run", "again", "--quiet")
+    assert err == ""
+
+
+def test_on_a_terminal_there_is_a_progress_bar(tiny_file, tiny_flags, tmp_path):
+    """A real pseudo-terminal, as a person has it."""
+    command = [sys.executable, "-m", "dcdc", "fit", str(tiny_file), "--run", str(tmp_path / "r")]
+    import os
+    import pty
+
+    reader, writer = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(
+        [*command, *tiny_flags, "--epochs", "30"],
+        stderr=writer,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+    )
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(reader, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(reader)
+    assert process.wait() == 0
+    text = shown.decode(errors="replace")
+    for wanted in ("epoch", "/30", "over.sample", "3/3 clusters", "images/s"):
+        assert wanted in text, wanted
+
+
+def test_config_file_flags_and_set_are_laid_over_each_other(dcdc, tiny_file, tiny_flags, tmp_path):
+    (tmp_path / "run.toml").write_text("[train]\nepochs = 9\nseed = 5\nlearning_rate = 0.002\n")
+    code, _, err = dcdc(
+        *("fit", tiny_file, *tiny_flags, "--config", "run.toml", "--epochs", "3"),
+        *("--set", "train.learning_rate=0.003", "--set", "loss.temperature=0.7"),
+    )
+    assert code == 0, err
+    config = json.loads((tmp_path / "runs/tiny/config.json").read_text())
+    assert config["train"]["epochs"] == 3
+    assert config["train"]["seed"] == 5
+    assert config["train"]["learning_rate"] == 0.003
+    assert config["loss"]["temperature"] == 0.7
+
+
+def test_a_config_file_may_name_the_images(dcdc, tiny_file, tiny_flags, tmp_path):
+    (tmp_path / "run.toml").write_text(f"[data]\nsource = {str(tiny_file)!r}\n")
+    code, _, err = dcdc("fit", "--config", "run.toml", "--quiet", *tiny_flags)
+    assert code == 0, err
+    assert (tmp_path / "runs" / "tiny" / "report.html").exists()
+
+
+def test_predict_on_stdout_and_into_files_agree(dcdc, finished, tiny_file, tmp_path):
+    code, out, _ = dcdc("predict", finished, tiny_file)
+    assert code == 0
+    rows = list(csv.DictReader(out.splitlines()))
+    assert len(rows) == 48
+    for name in ("out.parquet", "out.csv"):
+        assert dcdc("predict", finished, tiny_file, "--out", name)[0] == 0
+    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    with (tmp_path / "out.csv").open(newline="") as file:
+        from_csv = list(csv.DictReader(file))
+    trained = pq.read_table(finished / "assignments.parquet").to_pydict()
+    assert table["cluster"] == trained["cluster"]
+    assert [int(row["cluster"]) for row in rows] == table["cluster"]
+    assert [int(row["cluster"]) for row in from_csv] == table["cluster"]
+    assert [row["name"] for row in rows] == table["name"]
+
+
+def test_evaluate_scores_the_run_itself_and_other_images(dcdc, finished, tiny_file):
+    code, own, _ = dcdc("evaluate", finished)
+    assert code == 0
+    code, other, _ = dcdc("evaluate", finished, tiny_file)
+    assert code == 0
+    assert own == other
+    assert own.splitlines()[1].startswith("DCDC")
+
+
+def test_without_labels_everything_works_and_reports_no_acc(dcdc, tiny_flags, tmp_path, tiny_set):
+    np.save(tmp_path / "plain.npy", tiny_set.images)
+    code, out, _ = dcdc("fit", "plain.npy", *tiny_flags)
+    assert code == 0
+    assert "no targets" in out
+    assert "DCDC" not in out
+    code, _, err = dcdc("evaluate", "runs/plain")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "without targets" in err
+
+
+def test_the_report_is_drawn_again(dcdc, finished, tiny_file):
+    report = finished / "report.html"
+    report.unlink()
+    assert dcdc("report", finished)[0] == 0
+    with_images = report.read_text()
+    config = json.loads((finished / "config.json").read_text())
+    config["data"]["source"] = f"{tiny_file}.gone"
+    (finished / "config.json").write_text(json.dumps(config))
+    code, _, err = dcdc("report", finished)
+    assert code == 0
+    assert "not at hand" in err
+    assert len(report.read_text()) < len(with_images)
+
+
+def test_presets_are_listed_and_shown(dcdc):
+    _, out, _ = dcdc("presets")
+    assert "cifar10-paper" in out
+    _, out, _ = dcdc("presets", "cifar10-paper")
+    assert "loss.temperature = 0.5" in out
+
+
+def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file, tiny_flags):
+    code, out, err = dcdc("fit", "--run", finished, "--resume")
+    assert code == 0, err
+    assert "trained 4 epochs" in out
+    code, _, err = dcdc("fit", tiny_file, "--run", finished, "--resume", *tiny_flags)
+    assert code == 0, err
+
+
+def test_a_folder_of_photos_is_one_argument(dcdc, tmp_path, tiny_set):
+    from PIL import Image
+
+    for index, pixels in enumerate(tiny_set.images):
+        folder = tmp_path / "photos" / f"kind-{tiny_set.targets[index]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels[..., 0]).save(folder / f"{index}.png")
+    code, out, err = dcdc(
+        "fit", "photos", "--epochs", "6", "--set", "train.over_clustering_first=3"
+    )
+    assert code == 0, err
+    assert "settings chosen from the images" in err
+    assert "DCDC" in out
+
+
+def test_help_is_quick_because_torch_stays_out():
+    program = (
+        "import sys, dcdc, dcdc.cli; "
+        "assert not {'torch', 'numpy', 'sklearn', 'matplotlib'} & set(sys.modules), sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
