@@ -59,7 +59,7 @@ PRESETS: dict[str, RunConfig] = {
         augment=_GREY_AUGMENT,
         loss=LossConfig(temperature=0.5),
         train=TrainConfig(
-            epochs=20,
+            epochs=14,
             batch_size=64,
             over_clustering_first=0.6,
             head_start="k-means",

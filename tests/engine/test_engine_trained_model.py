@@ -18,7 +18,7 @@ def test_predictions_agree_and_keep_the_order(model, tiny_set, monkeypatch):
     assert np.array_equal(model.predict(tiny_set.images), whole.argmax(1))
     assert whole.shape == (48, 3)
     assert whole.sum(1) == pytest.approx(np.ones(48))
-    assert model.transform(tiny_set.images).shape == (48, 512)
+    assert model.transform(tiny_set.images).shape == (48, 256)
     shuffled = np.random.default_rng(0).permutation(48)
     assert np.allclose(model.predict_proba(tiny_set.images[shuffled]), whole[shuffled], atol=1e-6)
 

@@ -257,6 +257,15 @@ def test_dead_clusters_are_warned_of_once(tiny_config, tiny_set):
     assert built.observer.warnings[0].startswith("epoch 1:")
 
 
+def test_a_cluster_head_that_has_not_begun_is_not_warned_of(tiny_config, tiny_set):
+    built = trainer(with_train(tiny_config, epochs=3, over_clustering_first=2.0), tiny_set)
+    with torch.no_grad():
+        built.network.heads["cluster_head"].bias[0] = 50.0
+    built.train()
+    assert [len(record["warnings"]) for record in built.history] == [0, 0, 2]
+    assert all(warning.startswith("epoch 3:") for warning in built.observer.warnings)
+
+
 def test_resume_refuses_another_number_of_images(tiny_config, tiny_set, tmp_path):
     trainer(tiny_config, tiny_set, tmp_path).train()
     fewer = replace(

@@ -17,7 +17,7 @@ def network(**changes) -> ClusteringNetwork:
 
 def test_features_and_the_assignments_asked_for_come_out():
     output = network()(torch.rand(5, 3, 16, 16), (CLUSTER_HEAD, OVER_CLUSTERING_HEAD))
-    assert output.features.shape == (5, 512)
+    assert output.features.shape == (5, 256)
     assert {name: assign.shape for name, assign in output.assign.items()} == {
         CLUSTER_HEAD: (5, 4),
         OVER_CLUSTERING_HEAD: (5, 9),

@@ -24,7 +24,7 @@ def start_head_by_k_means(head: nn.Linear, features: np.ndarray, seed: int) -> N
     random = np.random.default_rng(seed)
     if len(features) > MOST_IMAGES:
         features = features[random.choice(len(features), MOST_IMAGES, replace=False)]
-    k_means = KMeans(head.out_features, n_init=5, random_state=int(random.integers(2**31)))
+    k_means = KMeans(head.out_features, n_init=20, random_state=int(random.integers(2**31)))
     centres = k_means.fit(features).cluster_centers_
     # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.
     middle = centres.mean(axis=0)

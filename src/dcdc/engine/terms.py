@@ -13,7 +13,7 @@ class EpochTerms:
 
     def add(self, terms: dict[str, Tensor]) -> None:
         for name, term in terms.items():
-            self.sums[name] = self.sums[name] + term if name in self.sums else term.double()
+            self.sums[name] = self.sums[name] + term if name in self.sums else _widest(term)
             self.counts[name] = self.counts.get(name, 0) + 1
 
     def means(self) -> dict[str, float]:
@@ -31,3 +31,7 @@ class EpochTerms:
         else:
             cause = ", ".join(terms)
         raise TrainingError(f"the loss is not finite in epoch {epoch} ({cause})")
+
+
+def _widest(term: Tensor) -> Tensor:
+    return term.float() if term.device.type == "mps" else term.double()  # MPS has no float64

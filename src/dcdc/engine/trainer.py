@@ -149,6 +149,8 @@ class Trainer:
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
         if number % self.plan.evaluate_every == 0 or number == self.plan.epochs:
             record |= self.evaluate()
+        if number <= self.plan.over_clustering_first:
+            record["warnings"] = []  # of a cluster head that has not begun
         self._warn_once(record.get("warnings", ()))
         self.history.append(record)
         if self.folder is not None:

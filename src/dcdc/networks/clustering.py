@@ -56,7 +56,7 @@ class ClusteringNetwork(nn.Module):
         heads = {CLUSTER_HEAD: n_clusters}
         if n_over_clusters:
             heads[OVER_CLUSTERING_HEAD] = n_over_clusters
-        self.heads = nn.ModuleDict({name: _head(n_features, k) for name, k in heads.items()})
+        self.heads = nn.ModuleDict({name: nn.Linear(n_features, k) for name, k in heads.items()})
 
     @property
     def n_parameters(self) -> int:
@@ -77,10 +77,3 @@ class ClusteringNetwork(nn.Module):
 
 def _softmax(logits: Tensor) -> Tensor:
     return torch.softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=1)
-
-
-def _head(n_features: int, n_clusters: int) -> nn.Linear:
-    head = nn.Linear(n_features, n_clusters)
-    nn.init.normal_(head.weight, std=0.01)
-    nn.init.zeros_(head.bias)
-    return head

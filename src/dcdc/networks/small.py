@@ -5,20 +5,23 @@ from torch.nn import functional as F
 
 
 class SmallTrunk(nn.Module):
-    """Two 3x3 layers, a 4x4 grid, and a dense layer of 512 features.
+    """Three 3x3 layers, a 4x4 grid, and a dense layer of 256 features.
 
     The dense layer over the grid, unlike an average, knows where a stroke is: a 6 is not a 9.
     """
 
     def __init__(self, in_channels: int) -> None:
         super().__init__()
-        self.n_features = 512
+        self.n_features = 256
         self.layers = nn.Sequential(
             nn.Conv2d(in_channels, 32, 3, padding=1, bias=False),
             nn.BatchNorm2d(32),
             nn.ReLU(inplace=True),
-            nn.MaxPool2d(2),
             nn.Conv2d(32, 64, 3, padding=1, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+            nn.Conv2d(64, 64, 3, padding=1, bias=False),
             nn.BatchNorm2d(64),
             nn.ReLU(inplace=True),
             _Grid(4),

@@ -1,0 +1,68 @@
+"""DCDC against K-Means on digits over several seeds, each in a process of its own.
+
+    python benchmarks/digits_seeds.py [--seeds 5] [--set section.key=value ...]
+
+Prints a Markdown table: scores, training time and peak memory per seed, then the medians.
+"""
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+
+COLUMNS = ("acc", "nmi", "ari")
+
+
+def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
+    from dcdc.config import with_settings, with_values
+    from dcdc.data import load_images
+    from dcdc.presets import preset
+    from dcdc.run import run
+
+    config = with_settings(with_values(preset("digits"), {"train.seed": seed}), settings)
+    metrics = run(config, load_images("digits"), baselines=["k-means"]).metrics
+    return {
+        "seed": seed,
+        **{key: metrics["scores"][key] for key in COLUMNS},
+        **{f"k-means {key}": metrics["baselines"]["K-Means on pixels"][key] for key in COLUMNS},
+        "seconds": metrics["training_seconds"],
+        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "device": metrics["device"],
+        "torch": metrics["torch"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    arguments = parser.parse_args()
+    if arguments.one is not None:
+        print(json.dumps(one_seed(arguments.one, arguments.settings)))
+        return
+    rows = []
+    for seed in range(arguments.seeds):
+        settings = [part for setting in arguments.settings for part in ("--set", setting)]
+        command = [sys.executable, __file__, "--one", str(seed), *settings]
+        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+        print(f"seed {seed}: ACC {rows[-1]['acc']:.3f}", file=sys.stderr, flush=True)
+    titles = [key for key in rows[0] if key not in ("device", "torch")]
+    print(f"torch {rows[0]['torch']}, {rows[0]['device']}, Python {platform.python_version()}\n")
+    print(f"| {' | '.join(titles)} |\n|{'---:|' * len(titles)}")
+    for row in rows:
+        print(f"| {' | '.join(shown(key, row[key]) for key in titles)} |")
+    medians = [shown(key, statistics.median(row[key] for row in rows)) for key in titles[1:]]
+    print(f"| median | {' | '.join(medians)} |")
+
+
+def shown(key: str, value: float) -> str:
+    decimals = {"seed": 0, "seconds": 1, "peak MB": 0}.get(key, 3)
+    return f"{value:.{decimals}f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What the docs show works: Python snippets run, commands and links exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dcdc.config import with_values
+from dcdc.presets import suggest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def fenced(language: str) -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        pattern = rf"^```{language}\n(.*?)^```"
+        blocks = re.findall(pattern, page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        found += [(f"{page.name}-{number}", block) for number, block in enumerate(blocks)]
+    return found
+
+
+PYTHON = fenced("python")
+
+
+@pytest.mark.parametrize("snippet", [text for _, text in PYTHON], ids=[name for name, _ in PYTHON])
+def test_python_snippets_run(snippet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Two epochs show that a snippet works; what it reaches is in docs/results.md.
+    monkeypatch.setattr(
+        "dcdc.estimator.suggest",
+        lambda **images: with_values(suggest(**images), {"train.epochs": 2}),
+    )
+    exec(compile(snippet, "snippet", "exec"), {"__name__": "snippet"})
+
+
+def test_the_readme_has_a_python_snippet():
+    assert any(name.startswith("README") for name, _ in PYTHON)
+
+
+def commands() -> list[str]:
+    lines = [line for _, block in fenced("sh") for line in block.splitlines()]
+    return [line.split("#")[0].strip() for line in lines if line.startswith("dcdc ")]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_have_only_flags_that_exist(command):
+    from typer.main import get_command
+
+    from dcdc.cli import app
+
+    verb, *arguments = shlex.split(command)[1:]
+    known = get_command(app).commands
+    assert verb in known
+    options = {option for parameter in known[verb].params for option in parameter.opts}
+    assert {word for word in arguments if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_make_targets_lead_somewhere(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"(?:`|^ *)make ([a-z-]+)", text, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
