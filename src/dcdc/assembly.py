@@ -22,6 +22,7 @@ from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
 from dcdc.metrics import health_warnings, partition_health, score
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
+from dcdc.presets import suggest
 from dcdc.runtime.device import autocast, pick_device
 from dcdc.runtime.seeding import derive_seed
 
@@ -29,9 +30,7 @@ from dcdc.runtime.seeding import derive_seed
 def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     """Fills in what the images decide, and refuses what they cannot bear."""
     n_images = image_set.n_images
-    n_clusters = config.n_clusters or image_set.n_classes
-    if n_clusters is None:
-        raise InputError("the images have no classes to count: say how many --clusters to find")
+    n_clusters = _count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(f"{n_images} images cannot fill {n_clusters} clusters: lower --clusters")
     if config.train.batch_size > n_images:
@@ -62,6 +61,23 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     _copies(resolved)
     autocast(pick_device(train.device), train.precision)
     return resolved
+
+
+def suggest_for(image_set: ImageSet, n_clusters: int | None) -> RunConfig:
+    """Settings for images that no preset knows."""
+    return suggest(
+        n_images=image_set.n_images,
+        side=image_set.side,
+        channels=image_set.channels,
+        n_clusters=_count_clusters(n_clusters, image_set),
+    )
+
+
+def _count_clusters(asked_for: int | None, image_set: ImageSet) -> int:
+    n_clusters = asked_for or image_set.n_classes
+    if n_clusters is None:
+        raise InputError("the images have no classes to count: say how many --clusters to find")
+    return n_clusters
 
 
 def channel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -7,9 +7,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dcdc.assembly import suggest_for
 from dcdc.config import RunConfig, with_values
 from dcdc.data import from_arrays
-from dcdc.presets import preset, suggest
+from dcdc.presets import preset
 from dcdc.run import run
 
 
@@ -43,16 +44,7 @@ class DCDC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         image_set = from_arrays(X)
         # Checks the flags alone first, so that a wrong one is named before a suggestion fails.
         self._overlay(RunConfig())
-        start = (
-            preset(self.preset)
-            if self.preset
-            else suggest(
-                n_images=image_set.n_images,
-                side=image_set.side,
-                channels=image_set.channels,
-                n_clusters=self.n_clusters,
-            )
-        )
+        start = preset(self.preset) if self.preset else suggest_for(image_set, self.n_clusters)
         result = run(self._overlay(start), image_set)
         self.model_ = result.model
         self.config_ = result.config

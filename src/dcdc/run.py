@@ -21,8 +21,10 @@ from dcdc.metrics import partition_health, score
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads, describe_device
 
-BASELINES: dict[str, Callable[..., Any]] = {"k-means": k_means_on_pixels}
-BASELINE_TITLES = {"k-means": "K-Means on pixels"}
+BASELINES: dict[str, tuple[str, Callable[..., Any]]] = {
+    "k-means": ("K-Means on pixels", k_means_on_pixels)
+}
+"""By the name on a command line: the title in a table, and the method."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,10 @@ def _baselines(
 ) -> dict[str, dict[str, float]]:
     found = {}
     for name in names:
-        assignments = BASELINES[name](image_set.images, config.n_clusters, config.train.seed)
+        title, method = BASELINES[name]
         if image_set.targets is not None:
-            found[BASELINE_TITLES[name]] = score(image_set.targets, assignments)
+            assignments = method(image_set.images, config.n_clusters, config.train.seed)
+            found[title] = score(image_set.targets, assignments)
     return found
 
 

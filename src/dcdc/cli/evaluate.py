@@ -31,13 +31,11 @@ def evaluate(
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
     else:
-        from dcdc.cli.progress import decoding
-        from dcdc.data import load_images
+        from dcdc.cli.reading import read_images
         from dcdc.run import load
 
         model = load(run, device)
-        with decoding(quiet=quiet) as progress:
-            image_set = load_images(data, size=model.size, on_bad=on_bad, progress=progress)
+        image_set = read_images(data, size=model.size, on_bad=on_bad, quiet=quiet)
         if image_set.targets is None:
             raise InputError(
                 f"{data} has no targets to score against: use class sub-folders or .npz"

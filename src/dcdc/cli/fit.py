@@ -12,11 +12,12 @@ from dcdc.config import (
     flat,
     from_mapping,
     from_toml,
+    nearest,
     with_settings,
     with_values,
 )
 from dcdc.errors import InputError, Interrupted
-from dcdc.presets import PRESETS, preset, suggest
+from dcdc.presets import PRESETS, preset
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
@@ -109,15 +110,14 @@ def _start(
     config = overlay(start)
     _check_baselines(baselines)
 
+    from dcdc.assembly import resolve, suggest_for
     from dcdc.run_folder import RunFolder
 
     if run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
-    image_set = _load(config, quiet)
+    image_set = _read(config, quiet)
     if preset_name is None:
-        config = overlay(_suggested(config, image_set))
-    from dcdc.assembly import resolve
-
+        config = overlay(suggest_for(image_set, config.n_clusters))
     config = resolve(config, image_set)
     folder = RunFolder.create(run_path, overwrite=overwrite)
     _announce(config, image_set, preset_name, quiet)
@@ -141,7 +141,7 @@ def _resume(
             stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
         )
     config = overlay(stored)
-    image_set = _load(config, quiet)
+    image_set = _read(config, quiet)
     _train(config, image_set, folder, True, quiet, baselines)
 
 
@@ -178,42 +178,19 @@ def _train(
     _show(result, folder, report_file)
 
 
-def _load(config: RunConfig, quiet: bool) -> "ImageSet":
-    from dcdc.cli.console import note
-    from dcdc.cli.progress import decoding
-    from dcdc.data import load_images
+def _read(config: RunConfig, quiet: bool) -> "ImageSet":
+    from dcdc.cli.reading import read_images
 
-    with decoding(quiet=quiet) as progress:
-        image_set = load_images(
-            config.data.source,
-            size=config.data.size,
-            on_bad=config.data.on_bad,
-            progress=progress,
-        )
-    if image_set.skipped:
-        note(f"skipped {len(image_set.skipped)} image(s) that cannot be read: see skipped.csv")
-    return image_set
-
-
-def _suggested(config: RunConfig, image_set: "ImageSet") -> RunConfig:
-    n_clusters = config.n_clusters or image_set.n_classes
-    if n_clusters is None:
-        raise InputError("the images have no classes to count: say how many --clusters to find")
-    return suggest(
-        n_images=image_set.n_images,
-        side=image_set.side,
-        channels=image_set.channels,
-        n_clusters=n_clusters,
-    )
+    data = config.data
+    return read_images(data.source, size=data.size, on_bad=data.on_bad, quiet=quiet)
 
 
 def _check_baselines(names: list[str]) -> None:
-    from dcdc.config import nearest
+    from dcdc.run import BASELINES
 
-    known = ("k-means",)
     for name in names:
-        if name not in known:
-            raise InputError(f"unknown baseline {name!r}{nearest(name, known)}")
+        if name not in BASELINES:
+            raise InputError(f"unknown baseline {name!r}{nearest(name, BASELINES)}")
 
 
 def _default_run(source: str) -> Path:

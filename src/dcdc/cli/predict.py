@@ -25,18 +25,14 @@ def predict(
     if out is not None and out.exists():
         raise InputError(f"{out} exists: choose another --out")
 
-    from dcdc.cli.console import note, say
-    from dcdc.cli.progress import decoding
-    from dcdc.data import load_images
+    from dcdc.cli.console import say
+    from dcdc.cli.reading import read_images
     from dcdc.run import load, target_names
     from dcdc.run_folder import write_assignments
 
     model = load(run, device)
-    with decoding(quiet=quiet) as progress:
-        image_set = load_images(data, size=model.size, on_bad=on_bad, progress=progress)
+    image_set = read_images(data, size=model.size, on_bad=on_bad, quiet=quiet)
     assigned = model.assign(image_set)
-    for skipped in image_set.skipped:
-        note(f"skipped {skipped.name}: {skipped.reason}")
     if out is None:
         import csv
         import sys

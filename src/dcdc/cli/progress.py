@@ -1,5 +1,6 @@
 """Training as a person watches it: a bar on a terminal, a few plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ class ProgressObserver:
             self.progress.update(
                 self.task, completed=self.steps, epoch=f"epoch {following}/{self.epochs}"
             )
-        elif not self.quiet and self.epoch % max(1, self.epochs // _PLAIN_LINES) == 0:
+        elif not self.quiet and self.epoch % math.ceil(self.epochs / _PLAIN_LINES) == 0:
             note(
                 f"epoch {self.epoch}/{self.epochs} loss {record['loss']:.3f} | {self.partition}"
                 f"{record['seconds']:.1f} s"
