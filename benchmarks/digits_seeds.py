@@ -1,6 +1,6 @@
 """DCDC against K-Means on digits over several seeds, each in a process of its own.
 
-    python benchmarks/digits_seeds.py [--seeds 5] [--set section.key=value ...]
+    python benchmarks/digits_seeds.py [--seeds 5] [--first 0] [--set section.key=value ...]
 
 Prints a Markdown table: scores, training time and peak memory per seed, then the medians.
 """
@@ -38,6 +38,7 @@ def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--set", action="append", default=[], dest="settings")
     arguments = parser.parse_args()
@@ -45,7 +46,7 @@ def main() -> None:
         print(json.dumps(one_seed(arguments.one, arguments.settings)))
         return
     rows = []
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
         settings = [part for setting in arguments.settings for part in ("--set", setting)]
         command = [sys.executable, __file__, "--one", str(seed), *settings]
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
