@@ -228,6 +228,29 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(
     assert len(read_history(tmp_path / "history.jsonl")) == 2
 
 
+@pytest.mark.parametrize("evaluate_every", [1, 4])
+def test_weights_spoilt_by_the_last_step_of_an_epoch_are_found_before_they_are_saved(
+    tiny_config, tiny_set, tmp_path, evaluate_every
+):
+    """The loss of that step was still finite: only the weights tell."""
+    built = trainer(with_train(tiny_config, evaluate_every=evaluate_every), tiny_set, tmp_path)
+    step, calls = built.step, []
+
+    def spoiling(indices, heads):
+        calls.append(heads)
+        terms = step(indices, heads)
+        if len(calls) == 12:  # the last of the second epoch
+            with torch.no_grad():
+                built.network.trunk.layers[0].weight.fill_(float("nan"))
+        return terms
+
+    built.step = spoiling
+    with pytest.raises(TrainingError, match=r"weights are not finite in epoch 2.*last good"):
+        built.train()
+    names = [path.name for path in list_checkpoints(tmp_path / "checkpoint")]
+    assert names == ["epoch-00001-step-000000"]
+
+
 def test_a_signal_never_saves_a_state_that_is_not_finite(tiny_config, tiny_set, tmp_path):
     observer = Recorder()
     observer.interrupt_at = 8

@@ -178,8 +178,11 @@ class Trainer:
             group["lr"] = plan.learning_rate * factor
 
     def _require_finite(self) -> None:
+        """The losses tell of every step but the last, whose update only the weights show."""
         try:
             self.terms.require_finite(self.epoch + 1)
+            if not all(weight.isfinite().all() for weight in self.network.parameters()):
+                raise TrainingError(f"the weights are not finite in epoch {self.epoch + 1}")
         except TrainingError as error:
             kept = (
                 f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
