@@ -58,7 +58,8 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
         train=replace(train, over_clustering_first=float(alone)),
     )
     # These check their own arguments: better here than after a run folder was made.
-    _copies(resolved)
+    _original_copy(resolved)
+    _perturbed_copy(resolved)
     autocast(pick_device(train.device), train.precision)
     return resolved
 
@@ -115,7 +116,7 @@ def build_model(config: RunConfig) -> TrainedModel:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return TrainedModel(
         network,
-        _copies(config)[0],
+        _original_copy(config),
         device=device,
         autocast=partial(autocast, device, config.train.precision),
     )
@@ -143,7 +144,7 @@ def build_training(
         optimiser=optimiser,
         store=store,
         original_copy=model.original_copy,
-        perturbed_copy=_copies(config)[1],
+        perturbed_copy=_perturbed_copy(config),
         loss=partial(dcdc_loss, **asdict(config.loss)),
         generator=generator,
         autocast=model.autocast,
@@ -184,11 +185,15 @@ def build_plan(config: RunConfig, n_images: int) -> Plan:
     )
 
 
-def _copies(config: RunConfig) -> tuple[OriginalCopy, PerturbedCopy]:
+def _original_copy(config: RunConfig) -> OriginalCopy:
     assert config.data.size is not None
-    augment = asdict(config.augment)
-    original = OriginalCopy(config.data.size, augment.pop("resize_to"))
-    return original, PerturbedCopy(n_repeats=config.train.n_repeats, **augment)
+    return OriginalCopy(config.data.size, config.augment.resize_to)
+
+
+def _perturbed_copy(config: RunConfig) -> PerturbedCopy:
+    perturbations = asdict(config.augment)
+    del perturbations["resize_to"]  # the original copy's
+    return PerturbedCopy(n_repeats=config.train.n_repeats, **perturbations)
 
 
 def _evaluation(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from dcdc.engine.history import read_history
+from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
@@ -23,8 +23,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config_file = path / "config.json"
-        self.history_file = path / "history.jsonl"
-        self.checkpoints = path / "checkpoint"
+        self.history_file = path / HISTORY
         self.model_file = path / "model.safetensors"
         self.assignments_file = path / "assignments.parquet"
         self.metrics_file = path / "metrics.json"

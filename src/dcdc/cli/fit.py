@@ -10,7 +10,6 @@ from dcdc.cli.arguments import Quiet
 from dcdc.config import (
     RunConfig,
     flat,
-    from_mapping,
     from_toml,
     nearest,
     with_settings,
@@ -131,10 +130,11 @@ def _resume(
     quiet: bool,
     baselines: list[str],
 ) -> None:
+    from dcdc.run import read_config
     from dcdc.run_folder import RunFolder
 
     folder = RunFolder.open(run_path)
-    stored = from_mapping(folder.read_config())
+    stored = read_config(folder)
     if preset_name is not None:
         # A preset given again must say the same; what it leaves open the run has filled in.
         stored = with_values(

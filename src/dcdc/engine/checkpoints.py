@@ -18,6 +18,8 @@ import torch
 from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
 
+CHECKPOINTS = "checkpoint"
+"""The folder of a run's checkpoints."""
 FORMAT = 1
 TENSORS, STATE = "tensors.safetensors", "state.json"
 

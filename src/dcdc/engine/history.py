@@ -6,6 +6,8 @@ from typing import Any
 
 from dcdc.runtime.atomic_files import write_text
 
+HISTORY = "history.jsonl"
+
 
 def read_history(path: Path) -> list[dict[str, Any]]:
     """The whole lines; a line cut short by a kill is left out."""

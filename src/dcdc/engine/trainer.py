@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from dcdc.data import epoch_batches
-from dcdc.engine.checkpoints import Checkpoint, load_latest, save_checkpoint
-from dcdc.engine.history import append_history, rewind_history
+from dcdc.engine.checkpoints import CHECKPOINTS, Checkpoint, load_latest, save_checkpoint
+from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.observer import Observer
 from dcdc.engine.schedule import learning_rate_factor
@@ -98,7 +98,7 @@ class Trainer:
     def resume(self) -> bool:
         """Takes up the newest whole checkpoint; False when there is none."""
         assert self.folder is not None
-        checkpoint = load_latest(self.folder / "checkpoint", self.observer.warn)
+        checkpoint = load_latest(self.folder / CHECKPOINTS, self.observer.warn)
         if checkpoint is None:
             return False
         self._restore(checkpoint)
@@ -115,7 +115,7 @@ class Trainer:
             batch_size=plan.batch_size,
         )
         if self.folder is not None:
-            rewind_history(self.folder / "history.jsonl", self.epoch)
+            rewind_history(self.folder / HISTORY, self.epoch)
         with Interruption() as interruption:
             while self.epoch < plan.epochs:
                 if not self._train_epoch(interruption):
@@ -154,7 +154,7 @@ class Trainer:
         self._warn_once(record.get("warnings", ()))
         self.history.append(record)
         if self.folder is not None:
-            append_history(self.folder / "history.jsonl", record)
+            append_history(self.folder / HISTORY, record)
         self.observer.on_epoch(record)
         return True
 
@@ -213,7 +213,7 @@ class Trainer:
             tensors=tensors,
             extra={"term_counts": self.terms.counts, "n_images": self.plan.n_images},
         )
-        save_checkpoint(self.folder / "checkpoint", checkpoint, self.plan.keep_checkpoints)
+        save_checkpoint(self.folder / CHECKPOINTS, checkpoint, self.plan.keep_checkpoints)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         def under(prefix: str) -> dict[str, Tensor]:
