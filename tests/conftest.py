@@ -17,6 +17,14 @@ from dcdc.data import ImageSet, from_arrays
 torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Tests, and the processes they start, never touch the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DCDC_DATA", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 def striped_images(n_images: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """8x8 grey images of three kinds: stripes across, stripes down, a bright middle."""
     random = np.random.default_rng(seed)

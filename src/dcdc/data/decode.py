@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
+from dcdc.data.listing import BadImage
+
 # Pillow is told what may come: others of its readers start programs (EPS) or read other files.
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP")
 _GREY_MODES = ("1", "L", "LA", "La", "I", "F")
@@ -29,10 +31,6 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-
-class BadImage(ValueError):  # noqa: N818 - a finding about a file; folder.py decides what it means
-    """A file that cannot become an image; the message is the reason."""
 
 
 @dataclass(frozen=True)

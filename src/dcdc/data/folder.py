@@ -12,8 +12,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.decode import BadImage, decode_image, quiet_pillow, read_header
+from dcdc.data.decode import decode_image, quiet_pillow, read_header
 from dcdc.data.image_set import ImageSet, Skipped, check_side
+from dcdc.data.listing import BadImage
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
 

@@ -31,6 +31,8 @@ class ImageSet:
     targets: NDArray[np.int64] | None = None  # codes into class_names
     class_names: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    extra: NDArray[np.uint8] | None = None
+    """More images, N' x H x W x C, that train the over-clustering head and are not answered."""
 
     def __post_init__(self) -> None:
         images, targets = self.images, self.targets
@@ -45,6 +47,9 @@ class ImageSet:
             assert targets.dtype == np.int64, targets.dtype
             assert targets.shape == (len(images),), targets.shape
             assert 0 <= targets.min() <= targets.max() < len(self.class_names)
+        if self.extra is not None:
+            assert self.extra.dtype == np.uint8, self.extra.dtype
+            assert self.extra.shape[1:] == images.shape[1:], self.extra.shape
 
     @property
     def n_images(self) -> int:

@@ -1,0 +1,37 @@
+"""Encoded images that lie somewhere, in order, not yet decoded: what every such source becomes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class BadImage(ValueError):  # noqa: N818 - a finding about an image; who reads many decides
+    """An image that cannot be had or decoded; the message is the reason."""
+
+
+Encoded = Path | bytes | BadImage
+"""Where an image's bytes lie, the bytes themselves, or why there are none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    where: str
+    """The source, for messages."""
+    names: Sequence[str]
+    encoded: Callable[[int], Iterator[Encoded]]
+    """Every image from a row on, in order; read as it is asked for, so that memory stays flat."""
+    fingerprint: str
+    """Another one as soon as any image may be another."""
+    targets: NDArray[np.int64] | None = None
+    class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.names) >= 1
+        assert (self.targets is None) == (not self.class_names)
+        assert self.targets is None or self.targets.shape == (len(self.names),)
+
+    def __len__(self) -> int:
+        return len(self.names)
