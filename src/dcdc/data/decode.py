@@ -1,10 +1,12 @@
-"""One image file -> pixels: size x size, 1 or 3 channels, uint8.
+"""One encoded image -> pixels: size x size, 1 or 3 channels, uint8.
 
 EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled (not clipped),
 palette, 1-bit and CMYK are converted, and of several frames the first counts. The shorter side
 becomes `size`, and the centre is kept.
 """
 
+import io
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +16,14 @@ from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import AvifImagePlugin, ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from dcdc.data.listing import BadImage
 
 # Pillow is told what may come: others of its readers start programs (EPS) or read other files.
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP")
 _GREY_MODES = ("1", "L", "LA", "La", "I", "F")
+_THINNEST = 1000  # of a strip that is longer than so many times its width, a square shows nothing
 _REDUCING_GAP = 3  # how much bigger than `size` a cheap first reduction may leave an image
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -33,6 +36,9 @@ _UPRIGHT = {
 }
 
 
+Source = Path | bytes | BinaryIO
+
+
 @dataclass(frozen=True)
 class Header:
     """What an image file says of itself before it is decoded."""
@@ -41,21 +47,24 @@ class Header:
     is_grey: bool
 
 
-def read_header(source: Path | BinaryIO) -> Header:
+def read_header(source: Source) -> Header:
     with _opened(source) as image:
         is_grey = image.mode in _GREY_MODES or image.mode.startswith("I;16")
         return Header(min(image.size), is_grey)
 
 
-def decode_image(source: Path | BinaryIO, size: int, channels: int) -> NDArray[np.uint8]:
+def decode_image(source: Source, size: int, channels: int) -> NDArray[np.uint8]:
     """size x size x channels; raises BadImage."""
     with _opened(source) as image:
         # a big JPEG is decoded at a fraction of its size
         image.draft(image.mode, (size * _REDUCING_GAP, size * _REDUCING_GAP))
+        frame = image.tile[0].extents if image.format == "GIF" and image.tile else None
         image.load()
-        upright = _turned_upright(image)
-        flat = _on_white(_eight_bit(upright)).convert("L" if channels == 1 else "RGB")
-        return np.asarray(_squared(flat, size)).reshape(size, size, channels)
+        upright = _turned_upright(image if frame is None else _on_clear_canvas(image, frame))
+        flat = _on_white(_eight_bit(upright))
+        mode = "L" if channels == 1 else "RGB"
+        square = _squared(flat if flat.mode == mode else flat.convert(mode), size)
+        return np.asarray(square).reshape(size, size, channels)
 
 
 def square_images(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -74,29 +83,40 @@ def square_images(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 @contextmanager
 def quiet_pillow() -> Iterator[None]:
-    """Silence Pillow's warnings; the faults behind them are raised as BadImage.
+    """Silence Pillow's warnings, whose faults are raised as BadImage, and its threads per image.
 
-    Enter it outside a thread pool: the warning filters belong to the whole process.
+    Enter it outside a thread pool: all of this belongs to the whole process.
     """
+    logger, silence = logging.getLogger("PIL"), logging.NullHandler()
+    avif_threads = AvifImagePlugin.DEFAULT_MAX_THREADS
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")
-        yield
+        logger.addHandler(silence)
+        AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # starting more costs a small image three times
+        try:
+            yield
+        finally:
+            AvifImagePlugin.DEFAULT_MAX_THREADS = avif_threads
+            logger.removeHandler(silence)
 
 
 @contextmanager
-def _opened(source: Path | BinaryIO) -> Iterator[Image.Image]:
+def _opened(source: Source) -> Iterator[ImageFile.ImageFile]:
     try:
         if isinstance(source, Path) and not source.is_file():
             raise BadImage("not a file, or a link that leads nowhere")  # a pipe would wait for ever
-        with Image.open(source, formats=_FORMATS) as image:
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        with Image.open(file, formats=_FORMATS) as image:
             limit = Image.MAX_IMAGE_PIXELS
             if limit is not None and image.width * image.height > limit:
                 raise Image.DecompressionBombError
+            if max(image.size) > _THINNEST * min(image.size):
+                raise BadImage(f"{image.width:,} x {image.height:,} pixels, too thin for a square")
             yield image
     except BadImage:
         raise
     except UnidentifiedImageError:
-        raise BadImage("not an image in a format that is read here") from None
+        raise BadImage("not an image in a format that is read here, or damaged") from None
     except Image.DecompressionBombError:
         raise BadImage(
             f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, perhaps a decompression bomb"
@@ -126,7 +146,10 @@ def _eight_bit(image: Image.Image) -> Image.Image:
         top = 1 if high <= 1 else 255
     if not (low >= 0 and high <= top):  # also true of NaN
         raise BadImage(f"grey values from {low:g} to {high:g}: save it with 8 or 16 bits")
-    return Image.fromarray(np.rint(values * (255.0 / top)).astype(np.uint8))
+    scaled = np.rint(values * (255.0 / top)).astype(np.uint8)
+    if "transparency" in image.info:
+        scaled[values == image.info["transparency"]] = 255
+    return Image.fromarray(scaled)
 
 
 def _on_white(image: Image.Image) -> Image.Image:
@@ -134,6 +157,15 @@ def _on_white(image: Image.Image) -> Image.Image:
         return image
     layer = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
+
+
+def _on_clear_canvas(image: Image.Image, frame: tuple[int, int, int, int]) -> Image.Image:
+    """What a GIF's first frame leaves uncovered is clear; Pillow gives it some palette colour."""
+    if frame == (0, 0, *image.size):
+        return image
+    canvas = Image.new("RGBA", image.size)
+    canvas.paste(image.crop(frame).convert("RGBA"), frame)
+    return canvas
 
 
 def _squared(image: Image.Image, size: int) -> Image.Image:
