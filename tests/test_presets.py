@@ -3,7 +3,7 @@
 import pytest
 
 from dcdc.errors import InputError
-from dcdc.presets import PRESETS, preset, suggest
+from dcdc.presets import PRESETS, explained, largest_side, preset, suggest
 
 # name: clusters, temperature, batch, over-clustering, side that images are resized to
 PAPER = {
@@ -57,27 +57,44 @@ def test_an_unknown_preset_suggests_the_nearest():
 @pytest.mark.parametrize("n_images", [8, 100, 100_000])
 @pytest.mark.parametrize("n_clusters", [2, 10, 200])
 @pytest.mark.parametrize(("side", "channels"), [(8, 1), (32, 3), (96, 1), (224, 3)])
-def test_suggestions_are_valid_and_fit_the_images(n_images, n_clusters, side, channels):
-    config = suggest(n_images=n_images, side=side, channels=channels, n_clusters=n_clusters)
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_suggestions_are_valid_and_fit_the_images(n_images, n_clusters, side, channels, on_gpu):
+    images = {"n_images": n_images, "side": side, "channels": channels}
+    config = suggest(**images, n_clusters=n_clusters, on_gpu=on_gpu)
     assert 2 <= config.train.batch_size <= n_images
-    assert config.network.trunk == ("small" if side <= 16 else "resnet18")
+    assert config.network.trunk == ("small" if side <= 16 or not on_gpu else "resnet18")
     assert (config.augment.flip > 0) == (channels == 3)
 
 
 def test_the_suggested_epochs_fall_as_images_grow_in_number():
     epochs = [
-        suggest(n_images=n, side=32, channels=3, n_clusters=10).train.epochs
+        suggest(n_images=n, side=32, channels=3, n_clusters=10, on_gpu=True).train.epochs
         for n in (100, 10_000, 100_000, 10_000_000)
     ]
     assert epochs == sorted(epochs, reverse=True)
     assert (epochs[0], epochs[-1]) == (200, 20)
-    tiny = suggest(n_images=10_000, side=8, channels=1, n_clusters=10).train.epochs
-    assert tiny < epochs[1]
+    images = {"n_images": 10_000, "channels": 3, "n_clusters": 10}
+    assert suggest(**images, side=8, on_gpu=True).train.epochs < epochs[1]
+    assert suggest(**images, side=32, on_gpu=False).train.epochs < epochs[1]
+
+
+def test_a_cpu_is_given_smaller_photos():
+    assert largest_side(on_gpu=False) < largest_side(on_gpu=True)
+
+
+def test_what_was_chosen_is_explained_with_what_changes_it():
+    config = suggest(n_images=500, side=32, channels=3, n_clusters=12, on_gpu=False)
+    lines = dict(explained(config))
+    assert lines[f"batch of {config.train.batch_size} images"] == "--batch-size"
+    (perturbed,) = (text for text in lines if text.startswith("perturbed"))
+    assert perturbed == "perturbed by crop_scale, brightness, contrast, saturation, hue, grey, flip"
+    grey = explained(suggest(n_images=500, side=32, channels=1, n_clusters=12, on_gpu=False))
+    assert grey[-1][0] == "perturbed by rotation, shift, scale, shear, noise"
 
 
 def test_the_suggested_batch_grows_with_the_clusters():
     sizes = [
-        suggest(n_images=10_000, side=32, channels=3, n_clusters=k).train.batch_size
+        suggest(n_images=10_000, side=32, channels=3, n_clusters=k, on_gpu=True).train.batch_size
         for k in (2, 10, 20, 50, 500)
     ]
     assert sizes == sorted(sizes)

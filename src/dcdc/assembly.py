@@ -12,7 +12,8 @@ from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import RunConfig
-from dcdc.data import DeviceStore, ImageSet
+from dcdc.data import ImageSet, channel_statistics
+from dcdc.data.store import Store, open_store
 from dcdc.engine.head_start import start_head_by_k_means
 from dcdc.engine.observer import Observer
 from dcdc.engine.step import EagerStep
@@ -22,7 +23,7 @@ from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
 from dcdc.metrics import health_warnings, partition_health, score
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
-from dcdc.presets import suggest
+from dcdc.presets import largest_side, suggest
 from dcdc.runtime.device import autocast, pick_device
 from dcdc.runtime.seeding import derive_seed
 
@@ -64,14 +65,23 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     return resolved
 
 
-def suggest_for(image_set: ImageSet, n_clusters: int | None) -> RunConfig:
+def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:
     """Settings for images that no preset knows."""
     return suggest(
         n_images=image_set.n_images,
         side=image_set.side,
         channels=image_set.channels,
         n_clusters=_count_clusters(n_clusters, image_set),
+        on_gpu=has_gpu(device),
     )
+
+
+def largest_side_for(device: str) -> int:
+    return largest_side(has_gpu(device))
+
+
+def has_gpu(device: str) -> bool:
+    return pick_device(device).type != "cpu"
 
 
 def _count_clusters(asked_for: int | None, image_set: ImageSet) -> int:
@@ -79,14 +89,6 @@ def _count_clusters(asked_for: int | None, image_set: ImageSet) -> int:
     if n_clusters is None:
         raise InputError("the images have no classes to count: say how many --clusters to find")
     return n_clusters
-
-
-def channel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation per channel of pixels in [0, 1], from at most 10,000 images."""
-    sample = images[:: max(1, len(images) // 10_000)] / np.float64(255)
-    mean, std = sample.mean(axis=(0, 1, 2)), sample.std(axis=(0, 1, 2))
-    # A set of one flat colour has no deviation to divide by.
-    return tuple(mean.round(6).tolist()), tuple(np.maximum(std, 1e-3).round(6).tolist())
 
 
 def build_network(config: RunConfig) -> ClusteringNetwork:
@@ -125,7 +127,7 @@ def build_model(config: RunConfig) -> TrainedModel:
 @dataclass(frozen=True)
 class Training:
     model: TrainedModel
-    store: DeviceStore
+    store: Store
     trainer: Trainer
 
 
@@ -135,7 +137,7 @@ def build_training(
     """Everything a resolved config asks for, ready to train."""
     model = build_model(config)
     network, device = model.network, model.device
-    store = DeviceStore(image_set.images, device)
+    store = open_store(image_set.images, device, image_set.extra)
     train = config.train
     optimiser = torch.optim.Adam(network.parameters(), lr=train.learning_rate)
     generator = torch.Generator(device=device)
@@ -150,7 +152,7 @@ def build_training(
         autocast=model.autocast,
     )
     trainer = Trainer(
-        plan=build_plan(config, image_set.n_images),
+        plan=build_plan(config, image_set),
         step=step,
         network=network,
         optimiser=optimiser,
@@ -163,7 +165,7 @@ def build_training(
     return Training(model, store, trainer)
 
 
-def build_plan(config: RunConfig, n_images: int) -> Plan:
+def build_plan(config: RunConfig, image_set: ImageSet) -> Plan:
     train = config.train
     heads: tuple[str, ...] = (CLUSTER_HEAD,)
     if config.network.over_clusters:
@@ -171,7 +173,8 @@ def build_plan(config: RunConfig, n_images: int) -> Plan:
     return Plan(
         epochs=train.epochs,
         batch_size=train.batch_size,
-        n_images=n_images,
+        n_images=image_set.n_images,
+        n_extra=0 if image_set.extra is None else len(image_set.extra),
         heads=heads,
         learning_rate=train.learning_rate,
         seed=train.seed,
@@ -197,7 +200,7 @@ def _perturbed_copy(config: RunConfig) -> PerturbedCopy:
 
 
 def _evaluation(
-    model: TrainedModel, store: DeviceStore, targets: np.ndarray | None
+    model: TrainedModel, store: Store, targets: np.ndarray | None
 ) -> Callable[[], dict[str, Any]]:
     def evaluate() -> dict[str, Any]:
         assigned = model.assign_store(store)
@@ -208,12 +211,13 @@ def _evaluation(
     return evaluate
 
 
-def _head_start(config: RunConfig, model: TrainedModel, store: DeviceStore) -> Callable[[], None]:
+def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callable[[], None]:
     def start() -> None:
         if config.train.head_start == "k-means":
             head = model.network.heads[CLUSTER_HEAD]
             assert isinstance(head, nn.Linear)
             seed = derive_seed(config.train.seed, "head start")
-            start_head_by_k_means(head, model.assign_store(store).features, seed)
+            features_of = partial(model.features_of, store)
+            start_head_by_k_means(head, store.n_answered, features_of, seed)
 
     return start

@@ -21,9 +21,11 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 @dataclass(frozen=True)
 class DataConfig:
     source: str = ""
-    """Built-in name, folder of images, .npy or .npz file."""
+    """Built-in name, folder of images, Parquet, list of paths, .npy or .npz file."""
     size: int | None = None
     """Side in pixels that images are brought to; None: the source's own."""
+    target: str | None = None
+    """Label column of Parquet or of a list, to score against; "none": no labels."""
     on_bad: Literal["refuse", "skip"] = "refuse"
     """What to do with an image that cannot be read."""
 

@@ -44,7 +44,11 @@ class DCDC(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         image_set = from_arrays(X)
         # Checks the flags alone first, so that a wrong one is named before a suggestion fails.
         self._overlay(RunConfig())
-        start = preset(self.preset) if self.preset else suggest_for(image_set, self.n_clusters)
+        start = (
+            preset(self.preset)
+            if self.preset
+            else suggest_for(image_set, self.n_clusters, self.device)
+        )
         result = run(self._overlay(start), image_set)
         self.model_ = result.model
         self.config_ = result.config

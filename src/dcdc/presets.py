@@ -4,10 +4,11 @@
 crops, jitter, heads in turn) is as its authors' public code has it.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from dcdc.config import (
     AugmentConfig,
+    DataConfig,
     LossConfig,
     NetworkConfig,
     RunConfig,
@@ -34,6 +35,7 @@ _GREY_AUGMENT = AugmentConfig(rotation=14.0, shift=0.15, scale=(0.85, 1.15), she
 def _paper(
     n_clusters: int,
     *,
+    size: int,
     resize_to: int,
     temperature: float,
     batch_size: int,
@@ -43,6 +45,7 @@ def _paper(
 ) -> RunConfig:
     return RunConfig(
         n_clusters=n_clusters,
+        data=DataConfig(size=size),
         network=NetworkConfig(
             trunk="resnet34", sobel=True, over_clusters=over_clusters, mean=mean, std=std
         ),
@@ -68,19 +71,23 @@ PRESETS: dict[str, RunConfig] = {
         ),
     ),
     "cifar10-paper": _paper(
-        10, resize_to=40, temperature=0.5, batch_size=50, mean=CIFAR_MEAN, std=CIFAR_STD
+        10, size=32, resize_to=40, temperature=0.5, batch_size=50, mean=CIFAR_MEAN, std=CIFAR_STD
     ),
     "cifar100-20-paper": _paper(
-        20, resize_to=40, temperature=0.3, batch_size=200, mean=CIFAR_MEAN, std=CIFAR_STD
+        20, size=32, resize_to=40, temperature=0.3, batch_size=200, mean=CIFAR_MEAN, std=CIFAR_STD
     ),
-    "stl10-paper": _paper(10, resize_to=112, temperature=0.3, batch_size=100),
-    "imagenet-10-paper": _paper(10, resize_to=112, temperature=0.5, batch_size=50),
-    "imagenet-dogs-paper": _paper(15, resize_to=112, temperature=0.5, batch_size=30),
+    "stl10-paper": _paper(10, size=96, resize_to=112, temperature=0.3, batch_size=100),
+    "imagenet-10-paper": _paper(10, size=96, resize_to=112, temperature=0.5, batch_size=50),
+    "imagenet-dogs-paper": _paper(15, size=96, resize_to=112, temperature=0.5, batch_size=30),
     "tiny-imagenet-paper": _paper(
-        200, resize_to=80, temperature=0.5, batch_size=300, over_clusters=700
+        200, size=64, resize_to=80, temperature=0.5, batch_size=300, over_clusters=700
     ),
 }
-"""Image sides that the presets expect (32, 96 or 64) are the benchmarks' own."""
+
+
+def largest_side(on_gpu: bool) -> int:
+    """Pixels a side that photos of any size are brought to: the paper's largest, or a CPU's."""
+    return 96 if on_gpu else 32
 
 
 def preset(name: str) -> RunConfig:
@@ -91,31 +98,56 @@ def preset(name: str) -> RunConfig:
     return PRESETS[name]
 
 
-def suggest(*, n_images: int, side: int, channels: int, n_clusters: int) -> RunConfig:
+def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    The batch grows with the clusters, as the paper argues; tiny images take the small trunk; grey
-    images, where a mirror image may mean something else, are turned and shifted instead of
-    flipped and recoloured; epochs fall as images grow in number. Features come first and the
-    cluster head starts by K-Means on them.
+    The batch grows with the clusters, as the paper argues; tiny images, and all on a CPU, take
+    the small trunk; grey images, where a mirror image may mean something else, are turned and
+    shifted instead of flipped and recoloured; epochs fall as images grow in number, further on a
+    CPU. Features come first and the cluster head starts by K-Means on them.
     """
     tiny = side <= 16
+    n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
+    if tiny:
+        n_steps, fewest_epochs = 1_000, 20
     batch_size = max(2, min(max(32, 5 * n_clusters), 300, n_images // 2))
     # Half of the epochs train one head, half train both in turn.
     steps_per_epoch = 1.5 * (n_images // batch_size)
-    epochs = round((1_000 if tiny else 20_000) / steps_per_epoch)
+    epochs = round(n_steps / steps_per_epoch)
     return RunConfig(
         n_clusters=n_clusters,
         network=NetworkConfig(
-            trunk="small" if tiny else "resnet18",
+            trunk="small" if tiny or not on_gpu else "resnet18",
             over_clusters=min(max(70, 7 * n_clusters // 2), max(2, n_images // 4)),
         ),
         augment=_GREY_AUGMENT if channels == 1 else replace(_PAPER_AUGMENT, hue=0.1),
         train=TrainConfig(
-            epochs=min(max(epochs, 20), 200),
+            epochs=min(max(epochs, fewest_epochs), 200),
             batch_size=batch_size,
             over_clustering_first=0.5,
             head_start="k-means",
             threads=1 if tiny else 0,
         ),
     )
+
+
+def explained(config: RunConfig) -> list[tuple[str, str]]:
+    """The settings that people change first, for a person, and how each is changed."""
+    train, network, augment = config.train, config.network, config.augment
+    perturbations = [
+        field.name
+        for field in fields(AugmentConfig)
+        if field.name not in ("resize_to", "crop_ratio")
+        and getattr(augment, field.name) != field.default
+    ]
+    first = f"{train.over_clustering_first:g} epochs, then K-Means, then both heads"
+    return [
+        (f"images of {config.data.size} pixels a side", "--size"),
+        (f"trunk {network.trunk}", "--set network.trunk=resnet18, resnet34 or small"),
+        (f"batch of {train.batch_size} images", "--batch-size"),
+        (f"{train.n_repeats} perturbed copies of each", "--set train.n_repeats="),
+        (f"{train.epochs} epochs, seed {train.seed}", "--epochs, --seed"),
+        (f"features first: {first}", "--set train.over_clustering_first="),
+        (f"{network.over_clusters} over-clusters", "--set network.over_clusters="),
+        (f"perturbed by {', '.join(perturbations)}", "--set augment.NAME="),
+    ]

@@ -23,7 +23,7 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     assert lines[2].startswith("DCDC")
     assert "run folder: runs/tiny" in out
     assert "report:     runs/tiny/report.html" in out
-    assert "48 images of 8x8x1, 3 clusters" in err
+    assert "48 images of 8x8x1, 3 classes to score against, 3 clusters to find" in err
 
 
 def test_without_a_terminal_there_are_no_control_codes(dcdc, tiny_file, tiny_flags):

@@ -3,32 +3,34 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
-from dcdc.data import folder as folder_module
-from dcdc.data import load_folder
+from dcdc.data.decode import decode_image
+from dcdc.data.folder import files_below, list_folder
+from dcdc.data.listing import BadImage
 from dcdc.errors import InputError
 
 
-def write(path, value=0, side=16, mode="L"):
+def write(path, value=0, side=16):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new(mode, (side, side), value).save(path)
+    Image.new("L", (side, side), value).save(path)
     return path
 
 
-def write_cut_jpeg(path):
-    noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
-    Image.fromarray(noise).save(path)
-    path.write_bytes(path.read_bytes()[:-1500])
-
-
-def refused(folder, **options):
+def refused(folder):
     with pytest.raises(InputError) as caught:
-        load_folder(folder, **options)
+        list_folder(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def values(listing, start=0):
+    """The first pixel of each image, or why there is none."""
+    return [
+        str(image) if isinstance(image, BadImage) else int(decode_image(image, 16, 1)[0, 0, 0])
+        for image in listing.encoded(start)
+    ]
 
 
 def test_flat_folder_in_sorted_order_without_targets(tmp_path):
@@ -38,152 +40,182 @@ def test_flat_folder_in_sorted_order_without_targets(tmp_path):
     (tmp_path / "jpg").write_text("no extension")
     write(tmp_path / ".hidden.png")
     write(tmp_path / ".thumbnails" / "t.png")
-    found = load_folder(tmp_path)
+    found = list_folder(tmp_path)
+    assert found.where == str(tmp_path)
     assert list(found.names) == ["a10.PNG", "a9.Jpeg", "b.png", "c.TIF"]
-    assert found.images[:, 0, 0, 0].tolist() == [1, 2, 0, 3]
-    assert found.image_shape == (16, 16, 1)
-    assert (found.targets, found.class_names, found.skipped) == (None, (), ())
+    assert values(found) == [1, 2, 0, 3]
+    assert values(found, start=2) == [0, 3]
+    assert values(found, start=4) == []
+    assert (found.targets, found.class_names) == (None, ())
+
+
+def test_nested_folders_in_the_order_of_whole_paths(tmp_path):
+    names = ["a b/1.png", "a-z.png", "a.png", "a/b.png", "a/b/2.png", "a/b/c/3.png", "a0/4.png"]
+    for value, name in enumerate(names):
+        write(tmp_path / name, value)
+    found = list_folder(tmp_path)
+    assert list(found.names) == names == sorted(names)
+    assert values(found) == list(range(7))
 
 
 def test_first_level_sub_folders_are_the_classes(tmp_path):
-    for name in ["dog/1.png", "cat/deep/2.png", "cat/3.png", "ant/4.png"]:
+    for name in ["dog/1.png", "cat/deep/2.png", "cat/3.png", "ant/4.png", "ant hill/5.png"]:
         write(tmp_path / name)
     (tmp_path / "empty").mkdir()
-    found = load_folder(tmp_path)
-    assert list(found.names) == ["ant/4.png", "cat/3.png", "cat/deep/2.png", "dog/1.png"]
-    assert found.class_names == ("ant", "cat", "dog")
-    assert found.targets.tolist() == [0, 1, 1, 2]
+    (tmp_path / ".hidden").mkdir()
+    found = list_folder(tmp_path)
+    assert list(found.names)[:2] == ["ant hill/5.png", "ant/4.png"]
+    assert found.class_names == ("ant", "ant hill", "cat", "dog")
+    assert found.targets.tolist() == [1, 0, 2, 2, 3]
 
 
 @pytest.mark.parametrize("names", [["a/1.png", "b/2.png", "3.png"], ["a/x/1.png", "a/y/2.png"]])
 def test_other_trees_have_no_targets(tmp_path, names):
     for name in names:
         write(tmp_path / name)
-    assert load_folder(tmp_path).targets is None
+    found = list_folder(tmp_path)
+    assert (found.targets, found.class_names) == (None, ())
 
 
-def test_one_colour_image_makes_the_set_colour(tmp_path):
-    write(tmp_path / "a.png", 7)
-    write(tmp_path / "b.png", (1, 2, 3), mode="RGB")
-    found = load_folder(tmp_path)
-    assert found.channels == 3
-    assert found.images[0, 0, 0].tolist() == [7, 7, 7]
-    assert found.images[1, 0, 0].tolist() == [1, 2, 3]
+def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
+    write(tmp_path / "set" / "a.png", 5)
+    monkeypatch.chdir(tmp_path)
+    found = list_folder(Path("set"))
+    monkeypatch.chdir("/")
+    assert found.where == "set"
+    assert values(found) == [5]
 
 
-@pytest.mark.parametrize(
-    ("sides", "size", "side"),
-    [
-        ([100, 40, 30], None, 32),
-        ([31, 32], None, 28),
-        ([4], None, 8),
-        ([16], None, 16),
-        ([64], None, 64),
-        ([96], None, 96),
-        ([128], None, 128),
-        ([224], None, 224),
-        ([500, 600], None, 224),
-        ([30], 48, 48),
-    ],
-)
-def test_size_is_the_usual_side_below_the_median_unless_given(tmp_path, sides, size, side):
-    for index, length in enumerate(sides):
-        Image.new("L", (length, 2 * length)).save(tmp_path / f"{index}.png")
-    assert load_folder(tmp_path, size=size).image_shape == (side, side, 1)
-
-
-def test_a_bad_image_is_refused_by_name_or_skipped_and_recorded(tmp_path):
-    for value in range(3):
-        write(tmp_path / f"good{value}.png", value + 1)
-    write_cut_jpeg(tmp_path / "good1_cut.jpg")  # fails when decoded
-    (tmp_path / "text.png").write_text("hello")  # fails at its header
-    message = refused(tmp_path)
-    assert "text.png" in message
-    assert "--on-bad skip" in message
-    (tmp_path / "text.png").rename(tmp_path / "text.txt")
-    message = refused(tmp_path)
-    assert "good1_cut.jpg" in message
-    assert "truncated" in message
-    (tmp_path / "text.txt").rename(tmp_path / "text.png")
-
-    steps = []
-    found = load_folder(tmp_path, on_bad="skip", progress=lambda *step: steps.append(step))
-    assert list(found.names) == ["good0.png", "good1.png", "good2.png"]
-    assert found.images[:, 0, 0, 0].tolist() == [1, 2, 3]
-    assert [entry.name for entry in found.skipped] == ["good1_cut.jpg", "text.png"]
-    assert "truncated" in found.skipped[0].reason
-    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
-def test_a_bomb_is_skipped_without_a_sound(tmp_path, capfd, recwarn):
-    write(tmp_path / "a.png")
-    Image.new("1", (10_000, 10_000)).save(tmp_path / "bomb.png")
-    found = load_folder(tmp_path, on_bad="skip")
-    assert [entry.name for entry in found.skipped] == ["bomb.png"]
-    assert "decompression bomb" in found.skipped[0].reason
-    assert capfd.readouterr() == ("", "")
-    assert list(recwarn) == []
-
-
-def test_a_skipped_stray_at_the_top_leaves_the_classes(tmp_path):
-    write(tmp_path / "a" / "1.png")
-    write(tmp_path / "b" / "2.png")
-    (tmp_path / "stray.png").write_text("hello")
-    assert load_folder(tmp_path, on_bad="skip").class_names == ("a", "b")
-
-
-def test_more_files_than_are_in_flight_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_module, "_IN_FLIGHT", 5)
-    monkeypatch.setattr(folder_module, "_PER_TASK", 2)
-    for value in range(11):
-        write(tmp_path / f"{value:02d}.png", value)
-    steps = []
-    found = load_folder(tmp_path, progress=lambda *step: steps.append(step))
-    assert found.images[:, 3, 3, 0].tolist() == list(range(11))
-    assert steps == [(done, 11) for done in range(1, 12)]
-
-
-def test_folders_without_a_good_image(tmp_path):
+def test_folders_without_an_image(tmp_path):
     assert "no image" in refused(tmp_path)
     (tmp_path / "notes.txt").touch()
-    message = refused(tmp_path)
-    assert "jpg, jpeg, png, webp, avif, tif, tiff, gif, bmp" in message
-    (tmp_path / "a.png").write_text("hello")
-    (tmp_path / "b.png").write_text("hello")
-    message = refused(tmp_path, on_bad="skip")
-    assert "none of the 2 images" in message
-    assert "a.png" in message
-
-
-def test_wrong_use(tmp_path):
+    assert "jpg, jpeg, png, webp, avif, tif, tiff, gif, bmp" in refused(tmp_path)
     write(tmp_path / "a.png")
     assert "No such file" in refused(tmp_path / "gone")
     assert "Not a directory" in refused(tmp_path / "a.png")
-    assert "'ignore'" in refused(tmp_path, on_bad="ignore")
-    assert "size is 4" in refused(tmp_path, size=4)
 
 
-def test_links(tmp_path):
-    write(tmp_path / "set" / "a.png", 5)
-    (tmp_path / "set" / "b.png").symlink_to(tmp_path / "set" / "a.png")
-    assert load_folder(tmp_path / "set").images[:, 0, 0, 0].tolist() == [5, 5]
-    (tmp_path / "set" / "c.png").symlink_to(tmp_path / "gone.png")
-    assert "c.png" in refused(tmp_path / "set")
-    assert load_folder(tmp_path / "set", on_bad="skip").skipped[0].name == "c.png"
-    (tmp_path / "set" / "loop").symlink_to(tmp_path / "set")
-    assert "loop is a link to a folder" in refused(tmp_path / "set", on_bad="skip")
+def test_a_link_may_lead_to_a_file_inside_alone(tmp_path):
+    folder = tmp_path / "set"
+    write(folder / "a.png", 5)
+    write(folder / "deep" / "b.png", 6)
+    write(tmp_path / "set2" / "out.png", 7)  # a neighbour whose name begins as the folder's
+    (folder / "to_file.png").symlink_to(folder / "a.png")
+    (folder / "deep" / "up.png").symlink_to("../a.png")
+    (folder / "to_link.png").symlink_to("to_file.png")
+    (folder / "out.png").symlink_to("../set2/out.png")
+    (folder / "round.png").symlink_to("round.png")
+    (folder / "nowhere.png").symlink_to("gone.png")
+    os.mkfifo(folder / "pipe.png")
+    (folder / "to_pipe.png").symlink_to("pipe.png")
+    seen_through_a_link = tmp_path / "link"
+    seen_through_a_link.symlink_to(folder)
+    for root in (folder, seen_through_a_link):
+        found = list_folder(root)
+        assert dict(zip(found.names, values(found), strict=True)) == {
+            "a.png": 5,
+            "deep/b.png": 6,
+            "deep/up.png": 5,
+            "nowhere.png": "no such file, or a link that leads nowhere",
+            "out.png": "a path or link that leads out of the folder",
+            "pipe.png": "not a regular file",
+            "round.png": "no such file, or a link that leads nowhere",
+            "to_file.png": 5,
+            "to_link.png": 5,
+            "to_pipe.png": "not a regular file",
+        }
+
+
+@pytest.mark.parametrize("name", ["loop", "loop.png"])
+def test_a_link_to_a_folder_is_refused(tmp_path, name):
+    write(tmp_path / "deep" / "a.png")
+    (tmp_path / "deep" / name).symlink_to(tmp_path)
+    assert f"{name} is a link to a folder" in refused(tmp_path)
+    (tmp_path / "deep" / name).rename(tmp_path / "deep" / ".hidden")
+    assert list(list_folder(tmp_path).names) == ["deep/a.png"]
+
+
+def change_content(folder):
+    write(folder / "a.png", side=17)
+
+
+def change_time(folder):
+    os.utime(folder / "a.png", ns=(1, 1))
+
+
+def add_image(folder):
+    write(folder / "c.png")
+
+
+def rename_image(folder):
+    (folder / "a.png").rename(folder / "a2.png")
+
+
+def move_link(folder):
+    (folder / "link.png").unlink()
+    (folder / "link.png").symlink_to("b.png")
+
+
+def change_what_a_link_leads_to(folder):
+    os.utime(folder.parent / "out.png", ns=(1, 1))
+
+
+def mend_link(folder):
+    write(folder.parent / "gone.png")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_content,
+        change_time,
+        add_image,
+        rename_image,
+        move_link,
+        change_what_a_link_leads_to,
+        mend_link,
+    ],
+)
+def test_the_fingerprint_is_another_after_any_change(tmp_path, change):
+    folder = tmp_path / "set"
+    twin = write(folder / "a.png")
+    write(folder / "b.png")
+    os.utime(folder / "b.png", ns=(twin.stat().st_mtime_ns, twin.stat().st_mtime_ns))
+    (folder / "link.png").symlink_to("a.png")
+    write(tmp_path / "out.png")
+    (folder / "out.png").symlink_to("../out.png")
+    (folder / "gone.png").symlink_to("../gone.png")
+    before = list_folder(folder).fingerprint
+    (folder / "notes.txt").write_text("no image")
+    assert list_folder(folder).fingerprint == before
+    change(folder)
+    assert list_folder(folder).fingerprint != before
+
+
+def test_a_deep_tree_and_other_files(tmp_path):
+    deep = tmp_path
+    for _ in range(40):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    for name in ("x.parquet", "y.PARQUET", ".z.parquet", "parquet"):
+        (deep / name).touch()
+    assert list(files_below(tmp_path, ("parquet",))) == [
+        "d/" * 40 + "x.parquet",
+        "d/" * 40 + "y.PARQUET",
+    ]
 
 
 def test_a_name_that_is_not_utf_8_can_still_be_written(tmp_path):
-    for name in (b"a\xff/1.png", b"b/2.png"):
+    for value, name in enumerate((b"a\xff/1.png", b"b/2.png")):
         path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
         try:
-            write(path)
+            write(path, value)
         except OSError:
             pytest.skip("this file system takes UTF-8 names alone")
-    found = load_folder(tmp_path)
+    found = list_folder(tmp_path)
     assert found.names[0].encode("utf-8").decode("utf-8") == "a\N{REPLACEMENT CHARACTER}/1.png"
     assert found.class_names[0].encode("utf-8")
+    assert values(found) == [0, 1]
 
 
 @pytest.fixture
@@ -207,5 +239,14 @@ def locked_folder():
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="permissions work otherwise here")
 def test_what_may_not_be_read_is_said(locked_folder):
     for folder in (locked_folder / "locked", locked_folder):
-        message = refused(folder, on_bad="skip")
-        assert "locked: Permission denied" in message
+        assert "locked: Permission denied" in refused(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="permissions work otherwise here")
+def test_a_folder_whose_files_may_not_be_looked_at_is_said(locked_folder):
+    as_whom = os.geteuid()
+    if as_whom == 65534:
+        os.seteuid(0)
+    (locked_folder / "locked").chmod(0o444)
+    os.seteuid(as_whom)
+    assert "Permission denied" in refused(locked_folder)

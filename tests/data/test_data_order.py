@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dcdc.data import epoch_batches
+from dcdc.data.order import epoch_batches
 from dcdc.errors import InputError
 
 

@@ -1,10 +1,13 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from dcdc.data import load_images
+from dcdc.data import label_columns, load_images
+from dcdc.data.benchmarks.recognise import recognised
 from dcdc.errors import InputError
 
 
@@ -28,6 +31,22 @@ def test_every_kind_of_source(here):
     (here / "a.npy").rename("A.NPY")
     (here / "photos").mkdir()
     Image.fromarray(images[1]).save("photos/p.png")
+    (here / "list.txt").write_text("photos/p.png\n")
+    (here / "list.CSV").write_text("path,kind\nphotos/p.png,good\n")
+    (here / "hub" / "data").mkdir(parents=True)
+    encoded = (here / "photos" / "p.png").read_bytes()
+    table = pa.table({"image": [encoded, encoded], "fine_label": [1, 2], "coarse_label": [0, 0]})
+    pq.write_table(table, "hub/data/train.parquet")
+    for parquet in ("hub", "hub/data", "hub/data/train.parquet"):
+        found = load_images(parquet, target="fine_label", size=9)
+        assert np.array_equal(found.images, images[[1, 1]])
+        assert found.class_names == ("1", "2")
+        assert label_columns(parquet) == ["fine_label", "coarse_label"]
+    assert load_images("hub").targets is None
+    assert np.array_equal(load_images("list.txt", size=9).images, images[1:])
+    assert load_images("list.CSV", size=9, target="kind").class_names == ("good",)
+    for other in ("photos", "list.txt", "digits", "nowhere", "a.npy"):
+        assert label_columns(other) == []
     assert load_images("digits").n_images == 1797
     assert np.array_equal(load_images("A.NPY").images, images)
     assert load_images(here / "b.npz").class_names == ("u", "v")
@@ -62,19 +81,109 @@ def test_the_nearest_name_is_suggested(source):
     assert "did you mean 'digits'?" in message
 
 
-@pytest.mark.parametrize("source", ["", "imagenet", "gone/", "gone.npy", "x" * 300, "nul\0"])
+@pytest.mark.parametrize("source", ["", "gone/", "gone.npy", "x" * 300, "nul\0", "digits@train"])
 @pytest.mark.usefixtures("here")
 def test_anything_else_lists_what_is_possible(source):
     message = refused(source)
-    assert "did you mean" not in message
     if len(source) < 300:
-        assert "built-in name (digits), a folder of images, or a .npy or .npz file" in message
+        assert "give a folder of images, a .parquet" in message
+        assert "dcdc data list" in message
 
 
-@pytest.mark.usefixtures("here")
-def test_a_file_of_another_kind_is_not_said_to_be_missing():
-    Image.new("L", (8, 8)).save("one.png")
-    assert "is no folder and no .npy or .npz file" in refused("one.png")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("one.png", "is of no kind that is read here"),
+        ("photos.zip", "is an archive: unpack it"),
+        ("photos.tar.gz", "is an archive: unpack it"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_said_to_be_missing(here, name, said):
+    (here / name).touch()
+    assert said in refused(name)
+
+
+@pytest.mark.parametrize("source", ["digits", "a.npy", "photos", "cifar10"])
+def test_a_target_is_refused_where_there_are_no_columns(here, source):
+    np.save("a.npy", np.zeros((1, 9, 9, 3), np.uint8))
+    (here / "photos").mkdir()
+    Image.new("L", (8, 8)).save("photos/a.png")
+    assert "--target kind has no meaning for" in refused(source, target="kind")
+    assert "no meaning" not in (refused(source, target="none") if source == "cifar10" else "")
+
+
+def write_cifar10(folder, n_train=4, n_test=3):
+    folder.mkdir(parents=True)
+    for number in range(1, 6):
+        write_records(folder / f"data_batch_{number}.bin", n_train, first=10 * number)
+    write_records(folder / "test_batch.bin", n_test, first=100)
+
+
+def write_records(path, n_images, first):
+    records = np.zeros((n_images, 1 + 3072), np.uint8)
+    records[:, 0] = np.arange(n_images) % 10
+    records[:, 1:] = first + np.arange(n_images)[:, None]
+    path.write_bytes(records.tobytes())
+
+
+def test_a_benchmark_is_found_by_name_by_split_and_elsewhere(here, monkeypatch):
+    monkeypatch.setenv("DCDC_DATA", str(here / "cache"))
+    message = refused("cifar10")
+    assert "dcdc data get cifar10 downloads it (170 MB), or name a folder" in message
+    write_cifar10(here / "cache" / "downloads" / "cifar10" / "cifar-10-batches-bin")
+    write_cifar10(here / "elsewhere", n_test=2)
+    whole = load_images("cifar10")
+    assert whole.n_images == 5 * 4 + 3  # train and test, as the paper has it
+    assert load_images("cifar10@test").images[:, 0, 0, 0].tolist() == [100, 101, 102]
+    assert load_images("cifar10@test+train").images[0, 0, 0, 0] == 100
+    assert load_images("cifar10:elsewhere").n_images == 5 * 4 + 2
+    assert load_images("cifar10@test:elsewhere", size=16).image_shape == (16, 16, 3)
+    assert load_images("elsewhere").n_images == 5 * 4 + 2  # known by its files
+
+
+def test_wrong_use_of_benchmarks(here):
+    assert "cifar10 has no split 'val': give train or test" in refused("cifar10@val")
+    assert "nowhere, which is no folder" in refused("cifar10:nowhere")
+    assert "ImageNet cannot be downloaded freely" in refused("imagenet-10")
+    (here / "empty").mkdir()
+    assert "empty" in refused("imagenet-dogs:empty")
+
+
+def test_stl10_comes_with_its_unlabelled_part_and_can_do_without(here):
+    folder = here / "stl"
+    folder.mkdir()
+    for split in ("train", "test", "unlabeled"):
+        (folder / f"{split}_X.bin").write_bytes(bytes(2 * 3 * 96 * 96))
+        (folder / f"{split}_y.bin").write_bytes(bytes([1, 2]))
+    found = load_images("stl10:stl")
+    assert (found.n_images, len(found.extra)) == (4, 2)
+    (folder / "unlabeled_X.bin").unlink()
+    message = refused("stl10:stl")
+    assert "unlabeled_X.bin" in message
+    without = message.rpartition("naming ")[2]
+    assert without == "stl10@train+test:stl"
+    assert load_images(without).extra is None
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        (["data_batch_1.bin"], "cifar10"),
+        (["data_batch_1"], "cifar10"),
+        (["train.bin", "fine_label_names.txt"], "cifar100"),
+        (["train", "test", "meta"], "cifar100"),
+        (["train_X.bin"], "stl10"),
+        (["wnids.txt"], "tiny-imagenet"),
+        (["train-images.idx3-ubyte"], "mnist"),
+        (["train-images-idx3-ubyte.gz"], "mnist"),
+        (["train", "test"], None),
+        (["a.png"], None),
+    ],
+)
+def test_a_folder_of_original_files_is_recognised(tmp_path, files, name):
+    for file in files:
+        (tmp_path / file).touch()
+    assert recognised(tmp_path) == name
 
 
 def test_bad_images_go_as_the_caller_chose(here):
@@ -85,5 +194,5 @@ def test_bad_images_go_as_the_caller_chose(here):
     seen = []
     found = load_images("photos", on_bad="skip", progress=lambda *step: seen.append(step))
     assert [entry.name for entry in found.skipped] == ["b.png"]
-    assert seen == [(1, 1)]
+    assert seen == [(2, 2)]
     assert "'shrug'" in refused("digits", on_bad="shrug")

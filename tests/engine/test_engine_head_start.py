@@ -16,7 +16,7 @@ def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_the_head_puts_every_image_with_its_nearest_centre():
     features, targets = blobs()
     head = nn.Linear(16, 4)
-    start_head_by_k_means(head, features, seed=1)
+    start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
     with torch.no_grad():
         logits = head(torch.from_numpy(features))
     assert cluster_accuracy(targets, logits.argmax(1).numpy()) == 1.0
@@ -28,7 +28,7 @@ def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
     features, targets = blobs()
     heads = [nn.Linear(16, 4) for _ in range(2)]
     for head in heads:
-        start_head_by_k_means(head, features, seed=1)
+        start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
     assert torch.equal(heads[0].weight, heads[1].weight)
     with torch.no_grad():
         found = heads[0](torch.from_numpy(features)).argmax(1).numpy()

@@ -4,6 +4,7 @@ import os
 import signal
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -319,3 +320,70 @@ def test_k_means_starts_the_cluster_head_after_the_first_epochs(tiny_config, tin
     assert all(torch.equal(weight, untouched) for weight in early)
     assert not torch.equal(seen[6][1], untouched)
     assert built.history[-1]["acc"] > 0.9
+
+
+def test_extra_images_are_shown_to_the_over_clustering_head_alone():
+    joint = plan(n_extra=30, head_training="joint", over_clustering_first=1)
+    assert plan(n_extra=30).steps(1) == 80 // 16 + 50 // 16
+    assert [joint.steps(epoch) for epoch in (1, 2)] == [80 // 16, 50 // 16]
+
+
+def with_extra(image_set, n_extra=20):
+    return replace(image_set, extra=255 - image_set.images[:n_extra])
+
+
+def indices_seen(built):
+    seen: dict[tuple, set[int]] = {}
+    step = built.step
+
+    def watched(indices, heads):
+        seen.setdefault(heads, set()).update(indices.tolist())
+        return step(indices, heads)
+
+    built.step = watched
+    built.train()
+    return seen
+
+
+def test_training_reaches_every_extra_image_and_answers_none(tiny_config, tiny_set):
+    config = with_train(tiny_config, epochs=10)
+    seen = indices_seen(trainer(config, with_extra(tiny_set)))
+    assert seen[("over_clustering_head",)] == set(range(68))
+    assert seen[("cluster_head",)] == set(range(48))
+    built = trainer(config, with_extra(tiny_set))
+    assert sum(built.evaluate()["sizes"]) == 48
+
+
+def test_extra_images_change_the_result_and_a_resume_among_them_does_not(
+    tiny_config, tiny_set, tmp_path
+):
+    richer = with_extra(tiny_set)
+    whole = trainer(tiny_config, richer)
+    whole.train()
+    plain = trainer(tiny_config, tiny_set)
+    plain.train()
+    assert not same(whole, plain)
+    stopped = trainer(tiny_config, richer, tmp_path)
+    stopped.observer.interrupt_at = 4 + 3 + 2  # in the second epoch's first pass
+    with pytest.raises(Interrupted):
+        stopped.train()
+    resumed = trainer(tiny_config, richer, tmp_path)
+    assert resumed.resume()
+    resumed.train()
+    assert same(resumed, whole)
+    with pytest.raises(InputError, match="trained on 20 extra images, the source now has 0"):
+        trainer(tiny_config, tiny_set, tmp_path).resume()
+
+
+def test_a_streamed_set_trains_to_the_same_weights(tiny_config, tiny_set, tmp_path, monkeypatch):
+    config = with_train(tiny_config, over_clustering_first=2, head_start="k-means")
+    resident = trainer(config, with_extra(tiny_set))
+    resident.train()
+    np.save(tmp_path / "images.npy", tiny_set.images)
+    mapped = replace(tiny_set, images=np.load(tmp_path / "images.npy", mmap_mode="r"))
+    monkeypatch.setattr("dcdc.data.store._RESIDENT_BYTES", 0)
+    streamed = trainer(config, with_extra(mapped))
+    assert not streamed.step.store.is_resident
+    streamed.train()
+    assert same(streamed, resident)
+    assert streamed.history[-1]["acc"] == resident.history[-1]["acc"]

@@ -2,6 +2,7 @@
 
 import typer
 
+from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
 from dcdc.cli.faults import exit_codes
 from dcdc.cli.fit import fit
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 for verb in (fit, predict, evaluate, report, presets):
     app.command()(verb)
+app.add_typer(data_app, name="data")
 
 
 def main() -> None:

@@ -9,10 +9,15 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Built-in name (digits), a folder of images, or a .npy or .npz file.",
+        help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, or a name "
+        "from dcdc data list.",
     ),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/digits.")]
 DeviceName = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="Label column of Parquet or of a list, to score against."),
+]
 OnBad = Annotated[str, typer.Option("--on-bad", help="Images that cannot be read: refuse or skip.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, results alone.")]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run
+from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run, Target
 from dcdc.errors import InputError
 
 
@@ -15,6 +15,7 @@ def evaluate(
         typer.Argument(metavar="[DATA]", help="Other images with targets; default the run's own."),
     ] = None,
     device: DeviceName = "auto",
+    target: Target = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
@@ -35,10 +36,10 @@ def evaluate(
         from dcdc.run import load
 
         model = load(run, device)
-        image_set = read_images(data, size=model.size, on_bad=on_bad, quiet=quiet)
+        image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
         if image_set.targets is None:
             raise InputError(
-                f"{data} has no targets to score against: use class sub-folders or .npz"
+                f"{data} has no targets to score against: use class sub-folders, --target or .npz"
             )
         scores = score(image_set.targets, model.assign(image_set).assignments)
     print_scores({"DCDC": scores})

@@ -1,12 +1,13 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Quiet
+from dcdc.cli.arguments import Quiet, Target
 from dcdc.config import (
     RunConfig,
     flat,
@@ -16,7 +17,7 @@ from dcdc.config import (
     with_values,
 )
 from dcdc.errors import InputError, Interrupted
-from dcdc.presets import PRESETS, preset
+from dcdc.presets import PRESETS, explained, preset
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
@@ -29,8 +30,8 @@ def fit(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="Built-in name (digits), a folder of images, or a .npy or .npz file. "
-            "Not needed with --resume.",
+            help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, or a name "
+            "from dcdc data list. Not needed with --resume.",
         ),
     ] = None,
     clusters: Annotated[int | None, typer.Option(help="How many clusters to find.")] = None,
@@ -42,6 +43,7 @@ def fit(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     seed: Annotated[int | None, typer.Option(help="One seed, one result.")] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
+    target: Target = None,
     on_bad: Annotated[
         str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
     ] = None,
@@ -72,6 +74,7 @@ def fit(
         "train.device": device,
         "train.seed": seed,
         "data.size": size,
+        "data.target": target,
         "data.on_bad": on_bad,
         "data.source": data,
     }
@@ -109,14 +112,15 @@ def _start(
     config = overlay(start)
     _check_baselines(baselines)
 
-    from dcdc.assembly import resolve, suggest_for
+    from dcdc.assembly import largest_side_for, resolve, suggest_for
     from dcdc.run_folder import RunFolder
 
     if run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
-    image_set = _read(config, quiet)
+    device = config.train.device
+    image_set = _read(config, quiet, largest_side=largest_side_for(device))
     if preset_name is None:
-        config = overlay(suggest_for(image_set, config.n_clusters))
+        config = overlay(suggest_for(image_set, config.n_clusters, device))
     config = resolve(config, image_set)
     folder = RunFolder.create(run_path, overwrite=overwrite)
     _announce(config, image_set, preset_name, quiet)
@@ -178,11 +182,11 @@ def _train(
     _show(result, folder, report_file)
 
 
-def _read(config: RunConfig, quiet: bool) -> "ImageSet":
+def _read(config: RunConfig, quiet: bool, **how: int) -> "ImageSet":
     from dcdc.cli.reading import read_images
 
-    data = config.data
-    return read_images(data.source, size=data.size, on_bad=data.on_bad, quiet=quiet)
+    wanted = asdict(config.data)
+    return read_images(wanted.pop("source"), **wanted, **how, quiet=quiet)
 
 
 def _check_baselines(names: list[str]) -> None:
@@ -209,16 +213,24 @@ def _announce(
     if quiet:
         return
     height, width, channels = image_set.image_shape
-    chosen = f"preset {preset_name}" if preset_name else "settings chosen from the images"
-    train = config.train
-    note(
-        f"{config.data.source}: {image_set.n_images:,} images of {height}x{width}x{channels}, "
-        f"{config.n_clusters} clusters, {chosen}"
-    )
-    note(
-        f"trunk {config.network.trunk}, batch {train.batch_size} x {train.n_repeats} copies, "
-        f"{train.epochs} epochs, seed {train.seed}; change with --preset, --epochs, --set"
-    )
+    counts = [f"{image_set.n_images:,} images of {height}x{width}x{channels}"]
+    if image_set.extra is not None:
+        counts.append(f"{len(image_set.extra):,} more for the over-clustering head alone")
+    if image_set.skipped:
+        counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
+    counts.append(f"{image_set.n_classes or 'no'} classes to score against")
+    note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
+    if preset_name is None:
+        note("settings chosen from the images, each with what changes it:")
+        for value, change in explained(config):
+            note(f"  {value:44} {change}")
+    else:
+        train = config.train
+        note(
+            f"preset {preset_name}: trunk {config.network.trunk}, batch {train.batch_size} x "
+            f"{train.n_repeats} copies, {train.epochs} epochs, seed {train.seed}; change with "
+            f"--epochs, --batch-size, --set (dcdc presets {preset_name} lists all)"
+        )
 
 
 def _show(result: "RunResult", folder: "RunFolder", report_file: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run
+from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.errors import InputError
 
 
@@ -16,6 +16,7 @@ def predict(
         Path | None, typer.Option(help="File to write, .csv or .parquet; default CSV on stdout.")
     ] = None,
     device: DeviceName = "auto",
+    target: Target = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
@@ -31,7 +32,7 @@ def predict(
     from dcdc.run_folder import write_assignments
 
     model = load(run, device)
-    image_set = read_images(data, size=model.size, on_bad=on_bad, quiet=quiet)
+    image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
     assigned = model.assign(image_set)
     if out is None:
         import csv

@@ -1,6 +1,6 @@
 """The reading of images, with a bar, that several verbs share."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
 from dcdc.cli.progress import decoding
@@ -8,12 +8,25 @@ from dcdc.cli.progress import decoding
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
 
+_MOST_SKIPPED_SHOWN = 5
 
-def read_images(source: str, *, size: int | None, on_bad: str, quiet: bool) -> "ImageSet":
-    from dcdc.data import load_images
+
+def read_images(source: str, *, quiet: bool, **how: Any) -> "ImageSet":
+    """`how` as dcdc.data.load_images takes it: size, largest_side, target, on_bad."""
+    from dcdc.data import label_columns, load_images
+
+    def on_wait() -> None:
+        if not quiet:
+            note("another run is reading the same images: waiting for it")
 
     with decoding(quiet=quiet) as progress:
-        image_set = load_images(source, size=size, on_bad=on_bad, progress=progress)
-    for skipped in image_set.skipped:
+        image_set = load_images(source, **how, progress=progress, on_wait=on_wait)
+    for skipped in image_set.skipped[:_MOST_SKIPPED_SHOWN]:
         note(f"skipped {skipped.name}: {skipped.reason}")
+    if len(image_set.skipped) > _MOST_SKIPPED_SHOWN:
+        note(f"skipped {len(image_set.skipped) - _MOST_SKIPPED_SHOWN:,} more images")
+    if image_set.targets is None and how.get("target") is None and not quiet:
+        columns = label_columns(source)
+        if columns:
+            note(f"to score against labels, name their column by --target: {', '.join(columns)}")
     return image_set

@@ -1,22 +1,24 @@
 """`dcdc report RUN`: draw a run's report again."""
 
-from dcdc.cli.arguments import Run
+from dataclasses import asdict
+
+from dcdc.cli.arguments import Quiet, Run
 from dcdc.errors import InputError
 
 
-def report(run: Run) -> None:
+def report(run: Run, quiet: Quiet = False) -> None:
     """Rebuild the report and figures of a finished run."""
     from dcdc.cli.console import note, say
-    from dcdc.data import load_images
+    from dcdc.cli.reading import read_images
     from dcdc.report import write_report
     from dcdc.run import read_config
     from dcdc.run_folder import RunFolder
 
     folder = RunFolder.open(run)
     folder.read_assignments()  # refuses a run that has not finished
-    data = read_config(folder).data
+    data = asdict(read_config(folder).data)
     try:
-        image_set = load_images(data.source, size=data.size, on_bad=data.on_bad)
+        image_set = read_images(data.pop("source"), **data, quiet=quiet)
     except InputError as error:
         note(f"warning: the images are not at hand, so the page has no galleries ({error})")
         image_set = None

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dcdc.data.decode import square_images
+from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.image_set import MIN_SIDE, ImageSet, check_side, numbered_names
+from dcdc.data.mapped import release_pages
+from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
 
@@ -68,8 +71,34 @@ def from_arrays(
 
 def load_array_file(path: Path, size: int | None = None) -> ImageSet:
     """A `.npy` of images, or an `.npz` of images and perhaps targets; big `.npy` are mapped."""
+    check_side(size)
     images, targets = _read(path)
+    if isinstance(images, np.memmap):
+        images = _mapped_as_asked(images, path, size)
     return from_arrays(images, targets, where=str(path), size=size)
+
+
+def _mapped_as_asked(images: NDArray[Any], path: Path, size: int | None) -> NDArray[Any]:
+    """A mapped array that must be converted or resized goes through the row cache, piecewise."""
+    array = _channels_last(images, str(path))
+    side, channels = size or min(array.shape[1:3]), array.shape[3]
+    if array.dtype == np.uint8 and side == min(array.shape[1:3]):
+        return array
+    scale = _byte_scale(array, str(path))
+
+    def blocks(start: int) -> Iterator[Block]:
+        for piece in _blocks(array, start):
+            pixels = square_images(_to_bytes(array[piece], scale), side)
+            yield Block(pixels, n_read=len(pixels))
+
+    fingerprint = files_fingerprint(path.parent, [(path.name, path.stat())])
+    source = RowSource(
+        key=f"{fingerprint[:24]}-{side}",
+        n_rows=len(array),
+        shape=(side, side, channels),
+        blocks=blocks,
+    )
+    return cached_rows(source).images
 
 
 def _read(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -134,9 +163,26 @@ def _channels_last(array: NDArray[Any], where: str) -> NDArray[Any]:
 
 def _as_bytes(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
     """N x H x W x C of any numeric type -> the same in uint8."""
-    kind = images.dtype.kind
+    scale = _byte_scale(images, where)
     if images.dtype == np.uint8:
         return images
+    converted = np.empty(images.shape, np.uint8)
+    for block in _blocks(images):
+        converted[block] = _to_bytes(images[block], scale)
+    return converted
+
+
+def _to_bytes(images: NDArray[Any], scale: int) -> NDArray[np.uint8]:
+    if images.dtype == np.uint8:
+        return images
+    return np.rint(images.astype(np.float64) * scale).astype(np.uint8)
+
+
+def _byte_scale(images: NDArray[Any], where: str) -> int:
+    """What brings the values to 0..255."""
+    kind = images.dtype.kind
+    if images.dtype == np.uint8:
+        return 1
     if kind not in "biuf":
         raise InputError(f"{where} has type {images.dtype}: give uint8, integers or floats")
     low, high = _value_range(images, where)
@@ -149,11 +195,7 @@ def _as_bytes(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
             f"{where} has float values up to {high:g}, just above 1: clip them to 0..1 "
             "or scale them to 0..255"
         )
-    scale = 255 if kind == "b" or (kind == "f" and high <= 1) else 1
-    converted = np.empty(images.shape, np.uint8)
-    for block in _blocks(images):
-        converted[block] = np.rint(images[block].astype(np.float64) * scale)
-    return converted
+    return 255 if kind == "b" or (kind == "f" and high <= 1) else 1
 
 
 def _value_range(images: NDArray[Any], where: str) -> tuple[float, float]:
@@ -170,8 +212,9 @@ def _value_range(images: NDArray[Any], where: str) -> tuple[float, float]:
     return low, high
 
 
-def _blocks(images: NDArray[Any]) -> Iterator[slice]:
+def _blocks(images: NDArray[Any], first: int = 0) -> Iterator[slice]:
     """Slices over N, so that a mapped array is never in memory as a whole."""
     step = max(1, _BLOCK_BYTES // images[0].nbytes)
-    for start in range(0, len(images), step):
+    for start in range(first, len(images), step):
         yield slice(start, start + step)
+        release_pages(images)

@@ -5,6 +5,7 @@ Shapes: N images, H = W pixels a side, C channels (1 or 3).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,10 +75,31 @@ class ImageSet:
         return len(self.class_names) or None
 
 
-def numbered_names(stem: str, n_images: int) -> tuple[str, ...]:
-    """`stem-0000`, ...: zero-padded, so that sorting the names keeps the order."""
-    width = max(4, len(str(n_images - 1)))
-    return tuple(f"{stem}-{index:0{width}d}" for index in range(n_images))
+class NumberedNames(Sequence[str]):
+    """`stem-0000`, ...: zero-padded, so that sorting keeps the order; made when asked for."""
+
+    def __init__(self, stem: str, numbers: range) -> None:
+        self._stem, self._numbers = stem, numbers
+        self._width = max(4, len(str(numbers.stop - 1)))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self._name, self._numbers[index]))
+        return self._name(self._numbers[index])
+
+    def _name(self, number: int) -> str:
+        return f"{self._stem}-{number:0{self._width}d}"
+
+
+def numbered_names(stem: str, n_images: int) -> NumberedNames:
+    return NumberedNames(stem, range(n_images))
 
 
 def check_side(size: int | None) -> None:

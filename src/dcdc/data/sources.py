@@ -1,4 +1,4 @@
-"""One argument, any source: a built-in name, a NumPy file or a folder becomes an ImageSet."""
+"""One argument, any source: a name, a folder, Parquet, a list or a NumPy file -> ImageSet."""
 
 import difflib
 import os
@@ -6,45 +6,164 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dcdc.data.arrays import load_array_file
+from dcdc.data.benchmarks.catalogue import (
+    BENCHMARKS,
+    Benchmark,
+    folder_of,
+    how_to_place,
+    is_here,
+)
+from dcdc.data.benchmarks.recognise import recognised
+from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.digits import load_digits
-from dcdc.data.folder import Progress, check_on_bad, load_folder
+from dcdc.data.folder import list_folder
 from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.listing import Listing
+from dcdc.data.parquet import label_columns as parquet_label_columns
+from dcdc.data.parquet import list_parquet
+from dcdc.data.path_list import list_paths
 from dcdc.errors import InputError
 
-BUILT_IN: dict[str, Callable[[int | None], ImageSet]] = {"digits": load_digits}  # size -> set
+BUILT_IN = ("digits", *BENCHMARKS)
+_LISTS = (".csv", ".tsv", ".txt", ".lst")
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 
 
 def load_images(
     source: str | Path,
     *,
     size: int | None = None,
+    largest_side: int = LARGEST_SIDE,
+    target: str | None = None,
     on_bad: str = "refuse",
     progress: Progress | None = None,
+    on_wait: Callable[[], None] | None = None,
 ) -> ImageSet:
-    """Load a built-in set (`digits`), a `.npy` or `.npz` file, or a folder of images.
+    """Load any source of images; they come out square, their centre kept, resized to `size`.
 
-    Images come out square: their centre is kept, and `size` resizes them. A built-in name wins
-    over a file or folder of that name; `./digits`, or a Path that exists, means the latter.
+    Without a `size`, encoded images get a usual side up to `largest_side`, arrays keep theirs.
+
+    A benchmark is `NAME`, `NAME@SPLIT+SPLIT`, and `NAME:FOLDER` for files that lie elsewhere. A
+    built-in name wins over a file or folder of that name; `./digits`, or a Path that exists, means
+    the latter. `target` names the label column of Parquet or of a list ("none": no labels).
+    `on_wait` is called when another process is decoding the same images.
     """
     check_side(size)
     check_on_bad(on_bad)
-    text, path = str(source), Path(source)
     try:
-        if text in BUILT_IN and not (isinstance(source, Path) and path.exists()):
-            return BUILT_IN[text](size)
-        if text and path.is_dir():
-            return load_folder(path, size=size, on_bad=on_bad, progress=progress)
-        if path.is_file() and path.suffix.lower() in (".npy", ".npz"):
-            return load_array_file(path, size)
-        is_other_file = path.is_file()
+        found = find_images(source, size, target)
     except OSError as error:
         raise InputError(
-            f"cannot read {text!r}: {error.strerror}; check the path and its permissions"
+            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
         ) from None
-    fault = "is no folder and no .npy or .npz file" if is_other_file else "does not exist"
+    if isinstance(found, ImageSet):
+        return found
+    return decode_listing(
+        found,
+        size=size,
+        largest_side=largest_side,
+        on_bad=on_bad,
+        progress=progress,
+        on_wait=on_wait,
+    )
+
+
+def find_images(source: str | Path, size: int | None, target: str | None) -> ImageSet | Listing:
+    """What `load_images` decodes, or loads as it is."""
+    text, path = str(source), Path(source)
+    is_path = isinstance(source, Path) and path.exists()
+    name = text.partition(":")[0].partition("@")[0]
+    if (text == "digits" or name in BENCHMARKS) and not is_path:
+        _refuse_target(target, text)
+        return load_digits(size) if text == "digits" else _load_benchmark(text, size)
+    if text and path.is_dir():
+        return _find_in_folder(path, size, target)
+    if path.is_file():
+        suffix = path.suffix.lower()
+        if suffix in (".npy", ".npz"):
+            _refuse_target(target, text)
+            return load_array_file(path, size)
+        if suffix == ".parquet":
+            return list_parquet(path, target)
+        if suffix in _LISTS:
+            return list_paths(path, target)
+    raise _unknown(text, path)
+
+
+def _find_in_folder(folder: Path, size: int | None, target: str | None) -> ImageSet | Listing:
+    if _has_parquet(folder):
+        return list_parquet(folder, target)
+    _refuse_target(target, str(folder))
+    name = recognised(folder)
+    return list_folder(folder) if name is None else _load_benchmark(f"{name}:{folder}", size)
+
+
+def _has_parquet(folder: Path) -> bool:
+    """At the top, or one folder down as on Hugging Face's hub."""
+    return any(folder.glob("*.parquet")) or any(folder.glob("*/*.parquet"))
+
+
+def _load_benchmark(text: str, size: int | None) -> ImageSet | Listing:
+    """`NAME[@SPLIT[+SPLIT]][:FOLDER]`, by the paper's protocol where no split is named."""
+    selection, _, elsewhere = text.partition(":")
+    name, _, wanted = selection.partition("@")
+    benchmark = BENCHMARKS[name]
+    splits = tuple(wanted.split("+")) if wanted else benchmark.answered
+    for split in splits:
+        if split not in benchmark.splits:
+            raise InputError(
+                f"{name} has no split {split!r}: give {' or '.join(benchmark.splits)}, or several "
+                "joined by +"
+            )
+    extra = () if wanted else benchmark.extra
+    return benchmark.load(_files_of(benchmark, elsewhere), splits, extra, size)
+
+
+def _files_of(benchmark: Benchmark, elsewhere: str) -> Path:
+    if elsewhere:
+        folder = Path(elsewhere).expanduser()
+        if not folder.is_dir():
+            raise InputError(
+                f"{benchmark.name} is looked for in {folder}, which is no folder: "
+                f"give {benchmark.name}:FOLDER with its original files"
+            )
+        return folder
+    if not is_here(benchmark):
+        raise InputError(f"{benchmark.name} is not here yet: {_how_to_get(benchmark)}")
+    return folder_of(benchmark)
+
+
+def _how_to_get(benchmark: Benchmark) -> str:
+    if benchmark.by_hand:
+        return how_to_place(benchmark)
+    return (
+        f"dcdc data get {benchmark.name} downloads it ({benchmark.n_bytes / 1e6:,.0f} MB), or name "
+        f"a folder with its files as {benchmark.name}:FOLDER"
+    )
+
+
+def _refuse_target(target: str | None, where: str) -> None:
+    if target not in (None, "", "none"):
+        raise InputError(
+            f"--target {target} has no meaning for {where}: it names a column of Parquet or of a "
+            "list"
+        )
+
+
+def _unknown(text: str, path: Path) -> InputError:
+    if path.is_file() and path.suffix.lower() in _ARCHIVES:
+        return InputError(f"{text} is an archive: unpack it and give the folder")
+    fault = "is of no kind that is read here" if path.is_file() else "does not exist"
     near = difflib.get_close_matches(text.lower().strip(f"./{os.sep}"), BUILT_IN, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(
-        f"data source {text!r} {fault}: give a built-in name ({', '.join(BUILT_IN)}), a folder of "
-        f"images, or a .npy or .npz file{hint}"
+    return InputError(
+        f"data source {text!r} {fault}: give a folder of images, a .parquet, .npy, .npz, .csv, "
+        f".tsv or .txt file, or a name from `dcdc data list`{hint}"
     )
+
+
+def label_columns(source: str | Path) -> list[str]:
+    """Columns of a Parquet source that `target` may name; none for any other source."""
+    path = Path(source)
+    is_parquet = _has_parquet(path) if path.is_dir() else path.suffix.lower() == ".parquet"
+    return parquet_label_columns(path) if is_parquet and path.exists() else []

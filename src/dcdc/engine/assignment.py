@@ -1,4 +1,4 @@
-"""The answer: assignments (and features) of every image, in order.
+"""The answer for every image, in order: assignments, or features.
 
 Shapes: N images, D features, K clusters of the cluster head.
 """
@@ -12,14 +12,12 @@ import torch
 from torch import Tensor
 
 from dcdc.augment import to_float
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, NetworkOutput
 
 
 class Assigned(NamedTuple):
     probabilities: np.ndarray
     """N x K float32, rows sum to 1."""
-    features: np.ndarray
-    """N x D float32."""
 
     @property
     def assignments(self) -> np.ndarray:
@@ -38,19 +36,30 @@ def assign_images(
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Assigned:
     """Chunks of uint8 images on the network's device, brought to size by `prepare`."""
-    parts = list(_assign_chunks(network, chunks, prepare, autocast))
-    probabilities, features = (
-        torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True)
-    )
-    return Assigned(probabilities, features)
+    outputs = _outputs(network, chunks, prepare, autocast)
+    return Assigned(_as_array(output.assign[CLUSTER_HEAD] for output in outputs))
 
 
-def _assign_chunks(
+def extract_features(
+    network: ClusteringNetwork,
+    chunks: Iterable[Tensor],
+    prepare: Callable[[Tensor], Tensor],
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> np.ndarray:
+    """N x D float32: what the heads see."""
+    return _as_array(output.features for output in _outputs(network, chunks, prepare, autocast))
+
+
+def _as_array(parts: Iterable[Tensor]) -> np.ndarray:
+    return torch.cat(list(parts)).float().cpu().numpy()
+
+
+def _outputs(
     network: ClusteringNetwork,
     chunks: Iterable[Tensor],
     prepare: Callable[[Tensor], Tensor],
     autocast: Callable[[], AbstractContextManager[object]],
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> Iterator[NetworkOutput]:
     was_training = network.training
     network.eval()
     try:
@@ -58,6 +67,6 @@ def _assign_chunks(
             for chunk in chunks:
                 with autocast():
                     output = network(prepare(to_float(chunk)))
-                yield output.assign[CLUSTER_HEAD], output.features
+                yield output
     finally:
         network.train(was_training)

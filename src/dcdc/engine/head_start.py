@@ -7,6 +7,8 @@ shaped gives them a good one to improve.
 Shapes: N images, D features, K clusters.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import nn
@@ -17,13 +19,20 @@ SHARPNESS = 3.0
 
 
 @torch.no_grad()
-def start_head_by_k_means(head: nn.Linear, features: np.ndarray, seed: int) -> None:
-    """Sets `head` so that its arg-max is the nearest of K centres of `features` (N x D)."""
+def start_head_by_k_means(
+    head: nn.Linear, n_images: int, features_of: Callable[[np.ndarray], np.ndarray], seed: int
+) -> None:
+    """Sets `head` so that its arg-max is the nearest of K centres of the images' features.
+
+    `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
+    """
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
 
     random = np.random.default_rng(seed)
-    if len(features) > MOST_IMAGES:
-        features = features[random.choice(len(features), MOST_IMAGES, replace=False)]
+    rows = np.arange(n_images)
+    if n_images > MOST_IMAGES:
+        rows = np.sort(random.choice(n_images, MOST_IMAGES, replace=False))
+    features = features_of(rows)
     k_means = KMeans(head.out_features, n_init=20, random_state=int(random.integers(2**31)))
     centres = k_means.fit(features).cluster_centers_
     # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.

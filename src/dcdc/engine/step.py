@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
-from dcdc.data import DeviceStore
+from dcdc.data.store import Store
 from dcdc.losses import DcdcLoss
 from dcdc.networks import ClusteringNetwork
 
@@ -35,7 +35,7 @@ class EagerStep:
         *,
         network: ClusteringNetwork,
         optimiser: torch.optim.Optimizer,
-        store: DeviceStore,
+        store: Store,
         original_copy: OriginalCopy,
         perturbed_copy: PerturbedCopy,
         loss: LossFunction,

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 
 from dcdc.augment import OriginalCopy
-from dcdc.data import DeviceStore, ImageSet, from_arrays
-from dcdc.engine.assignment import Assigned, assign_images
+from dcdc.data import ImageSet, from_arrays
+from dcdc.data.store import Store, open_store
+from dcdc.engine.assignment import Assigned, assign_images, extract_features
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
 
@@ -50,21 +51,31 @@ class TrainedModel:
 
     def transform(self, images: ArrayLike) -> np.ndarray:
         """N x D: the features that the heads see."""
-        return self.assign(self.image_set(images)).features
+        image_set = self._checked(self.image_set(images))
+        store = open_store(image_set.images, self.device)
+        return self.features_of(store, np.arange(len(store)))
 
     def image_set(self, images: ArrayLike) -> ImageSet:
         return from_arrays(images, size=self.size)
 
     def assign(self, image_set: ImageSet) -> Assigned:
+        return self.assign_store(open_store(self._checked(image_set).images, self.device))
+
+    def assign_store(self, store: Store) -> Assigned:
+        return assign_images(
+            self.network, store.in_chunks(CHUNK), self.original_copy.centre, self.autocast
+        )
+
+    def features_of(self, store: Store, rows: np.ndarray) -> np.ndarray:
+        """The features of some of a store's images."""
+        chunks = (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), CHUNK))
+        return extract_features(self.network, chunks, self.original_copy.centre, self.autocast)
+
+    def _checked(self, image_set: ImageSet) -> ImageSet:
         wanted = self.network.in_channels
         if image_set.channels != wanted:
             raise InputError(
                 f"the model was trained on images of {wanted} channel(s), "
                 f"these have {image_set.channels}: convert them first"
             )
-        return self.assign_store(DeviceStore(image_set.images, self.device))
-
-    def assign_store(self, store: DeviceStore) -> Assigned:
-        return assign_images(
-            self.network, store.in_chunks(CHUNK), self.original_copy.centre, self.autocast
-        )
+        return image_set

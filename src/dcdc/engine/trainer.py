@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dcdc.data import epoch_batches
+from dcdc.data.order import epoch_batches
 from dcdc.engine.checkpoints import CHECKPOINTS, Checkpoint, load_latest, save_checkpoint
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
@@ -35,6 +35,8 @@ class Plan:
     """The cluster head first."""
     learning_rate: float
     seed: int
+    n_extra: int = 0
+    """More images, counted on from the others, for passes of the over-clustering head alone."""
     head_training: str = "alternate"
     """alternate: a pass over the images for each head, the cluster head last; joint: one pass."""
     over_clustering_first: int = 0
@@ -45,10 +47,13 @@ class Plan:
     checkpoint_every: int = 10
     keep_checkpoints: int = 2
 
-    @property
-    def steps_per_pass(self) -> int:
+    def n_shown(self, heads: tuple[str, ...]) -> int:
+        """Images in a pass that trains `heads`."""
+        return self.n_images + (0 if self.heads[0] in heads else self.n_extra)
+
+    def steps_of_pass(self, heads: tuple[str, ...]) -> int:
         """Every batch is full: the images left over come in another epoch's order."""
-        return self.n_images // self.batch_size
+        return self.n_shown(heads) // self.batch_size
 
     def passes(self, epoch: int) -> tuple[tuple[str, ...], ...]:
         """The heads trained in each pass over the images in `epoch` (counted from 1)."""
@@ -59,7 +64,7 @@ class Plan:
         return tuple((head,) for head in reversed(self.heads))
 
     def steps(self, epoch: int) -> int:
-        return self.steps_per_pass * len(self.passes(epoch))
+        return sum(map(self.steps_of_pass, self.passes(epoch)))
 
 
 class Trainer:
@@ -161,14 +166,15 @@ class Trainer:
     def _batches_left(self) -> Iterator[tuple[Tensor, tuple[str, ...]]]:
         plan = self.plan
         device = self.generator.device
+        first = 0  # step of the epoch at which the pass begins
         for number, heads in enumerate(plan.passes(self.epoch + 1)):
-            first = number * plan.steps_per_pass
-            if self.steps_done >= first + plan.steps_per_pass:
-                continue
-            order = derive_generator(plan.seed, "order", self.epoch + 1, number)
-            batches = epoch_batches(plan.n_images, plan.batch_size, order).to(device)
-            for indices in batches[self.steps_done - first :]:
-                yield indices, heads
+            n_steps = plan.steps_of_pass(heads)
+            if self.steps_done < first + n_steps:
+                order = derive_generator(plan.seed, "order", self.epoch + 1, number)
+                batches = epoch_batches(plan.n_shown(heads), plan.batch_size, order).to(device)
+                for indices in batches[self.steps_done - first :]:
+                    yield indices, heads
+            first += n_steps
 
     def _set_learning_rate(self) -> None:
         plan = self.plan
@@ -211,7 +217,11 @@ class Trainer:
             epoch=self.epoch,
             step=self.steps_done,
             tensors=tensors,
-            extra={"term_counts": self.terms.counts, "n_images": self.plan.n_images},
+            extra={
+                "term_counts": self.terms.counts,
+                "n_images": self.plan.n_images,
+                "n_extra": self.plan.n_extra,
+            },
         )
         save_checkpoint(self.folder / CHECKPOINTS, checkpoint, self.plan.keep_checkpoints)
 
@@ -223,12 +233,13 @@ class Trainer:
                 if name.startswith(prefix)
             }
 
-        n_images = checkpoint.extra["n_images"]
-        if n_images != self.plan.n_images:
-            raise InputError(
-                f"the run was trained on {n_images} images, the source now has "
-                f"{self.plan.n_images}: restore them, or start a new run"
-            )
+        for count, kind in (("n_images", "images"), ("n_extra", "extra images")):
+            then, now = checkpoint.extra.get(count, 0), getattr(self.plan, count)
+            if then != now:
+                raise InputError(
+                    f"the run was trained on {then} {kind}, the source now has {now}: restore "
+                    "them, or start a new run"
+                )
         device = self.generator.device
         self.network.load_state_dict(under("network/"))
         state: dict[int, dict[str, Tensor]] = {}

@@ -1,0 +1,211 @@
+"""`dcdc data`: which benchmarks there are, how each is used, and the getting of their files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcdc.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dcdc.data.benchmarks.catalogue import Benchmark
+
+data_app = typer.Typer(no_args_is_help=True, help="Benchmarks: list, describe and get them.")
+
+_DIGITS = "digits"
+_DIGITS_INFO = """\
+digits: 1,797 hand-written digits of 8 x 8 grey pixels in 10 classes
+trains     both heads on all images
+evaluated  all images, against the 10 digits
+files      come with scikit-learn: nothing to get
+citation   Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998
+licence    CC BY 4.0
+try        dcdc fit digits"""
+_PLAIN_LINES = 4  # per file, without a terminal
+
+
+@data_app.command("list")
+def list_benchmarks() -> None:
+    """List the benchmarks, and which of them are here."""
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    from dcdc.cli.console import out
+    from dcdc.data.benchmarks.catalogue import BENCHMARKS, is_here
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name")
+    for title in ("images", "classes", "side"):
+        table.add_column(title, justify="right")
+    table.add_column("files")
+    table.add_row(_DIGITS, "1,797", "10", "8", "built in")
+    for known in BENCHMARKS.values():
+        state = "by hand" if known.by_hand else f"{decimal(known.n_bytes)} to get"
+        if is_here(known):
+            state = "here"
+        table.add_row(
+            known.name, f"{known.n_images:,}", str(known.n_classes), str(known.side), state
+        )
+    out.print(table)
+
+
+@data_app.command("info")
+def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")]) -> None:
+    """Say how a benchmark is used, where its files are and who made it."""
+    from dcdc.cli.console import say
+
+    if name == _DIGITS:
+        say(_DIGITS_INFO)
+        return
+    known = _benchmark(name)
+    splits = ", ".join(f"{split} {count:,}" for split, count in known.splits.items())
+    answered = " + ".join(known.answered)
+    side = f"{known.side} x {known.side} pixels"
+    say(f"{known.name}: {known.title}, {known.n_classes} classes, {side}")
+    say(f"splits     {splits}")
+    say(f"trains     both heads on {answered} ({known.n_images:,} images)")
+    if known.extra:
+        say(f"           the over-clustering head on {' + '.join(known.extra)} too")
+    say(f"evaluated  {answered}, against {known.targets}")
+    say(f"preset     {known.paper_preset or 'none: the paper does not use it'}")
+    _say_where(known)
+    say(f"citation   {known.citation}")
+    say(f"licence    {known.licence}")
+    say(f"try        dcdc fit {name}")
+    if known.paper_preset:
+        say(f"           dcdc fit {name} --preset {known.paper_preset}")
+
+
+def _say_where(known: "Benchmark") -> None:
+    from rich.filesize import decimal
+
+    from dcdc.cli.console import say
+    from dcdc.data.benchmarks.catalogue import folder_of, how_to_place, is_here
+
+    if is_here(known):
+        say(f"files      here, in {folder_of(known)}")
+        return
+    if known.files:
+        say(f"files      {decimal(known.n_bytes)} to get: dcdc data get {known.name}")
+        for file in known.files:
+            say(f"           {file.url} (md5 {file.md5})")
+    say(f"by hand    {how_to_place(known)}")
+
+
+@data_app.command("get")
+def get(names: Annotated[list[str], typer.Argument(help="Names from dcdc data list.")]) -> None:
+    """Download benchmarks; one that was interrupted is gone on with."""
+    from dcdc.cli.console import say
+    from dcdc.cli.faults import stop
+    from dcdc.data.benchmarks.catalogue import folder_of, how_to_place, is_here
+    from dcdc.data.benchmarks.download import fetch
+
+    wanted = [_benchmark(name) for name in dict.fromkeys(names) if name != _DIGITS]
+    for known in wanted:
+        if known.by_hand and not is_here(known):
+            raise InputError(f"{known.name} is not here: {how_to_place(known)}")
+    if _DIGITS in names:
+        say("digits comes with scikit-learn: nothing to get")
+    for known in wanted:
+        was_here = is_here(known)
+        try:
+            with _getting() as progress:
+                fetch(known, progress)
+        except KeyboardInterrupt:
+            stop(f"interrupted; go on with: dcdc data get {known.name}", 130)
+        say(f"{known.name} is here{' already' if was_here else ''}: {folder_of(known)}")
+
+
+@data_app.command("cache")
+def cache(
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove the decoded images, which can be made again.")
+    ] = False,
+) -> None:
+    """Show where downloads and decoded images are kept, and how big they are."""
+    from rich.filesize import decimal
+
+    from dcdc.cli.console import note, say
+    from dcdc.data.cache_folder import cache_folder
+    from dcdc.data.row_cache import clear_rows
+
+    folder = cache_folder()
+    if clear:
+        before = _bytes_below(folder / "decoded")
+        for entry, why in clear_rows():
+            note(f"left {entry}: {why}")
+        say(f"removed {decimal(before - _bytes_below(folder / 'decoded'))} of decoded images")
+    say(f"cache folder {folder} (set DCDC_DATA to choose another)")
+    for part in ("downloads", "decoded"):
+        say(f"{part:12} {decimal(_bytes_below(folder / part))}")
+
+
+def _benchmark(name: str) -> "Benchmark":
+    from dcdc.data.benchmarks.catalogue import benchmark
+
+    return benchmark(name)
+
+
+@contextmanager
+def _getting() -> Iterator[Callable[[str, int, int], None]]:
+    """A callback (what, bytes done, bytes in all or 0): a bar, or a few plain lines."""
+    from dcdc.cli.console import err
+
+    if not err.is_terminal:
+        yield _plain_lines()
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total or None)
+            bars.update(tasks[what], completed=done)
+
+        yield show
+
+
+def _plain_lines() -> Callable[[str, int, int], None]:
+    from rich.filesize import decimal
+
+    from dcdc.cli.console import note
+
+    shown: dict[str, int] = {}
+
+    def show(what: str, done: int, total: int) -> None:
+        quarter = _PLAIN_LINES * done // total if total else 0
+        if quarter > shown.get(what, -1):
+            shown[what] = quarter
+            note(f"{what}: {decimal(done)} of {decimal(total)}" if total else what)
+
+    return show
+
+
+def _bytes_below(folder: "Path") -> int:
+    import os
+
+    return sum(
+        os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 - many thousand of them
+        for parent, _, names in os.walk(folder)
+        for name in names
+    )

@@ -1,0 +1,1 @@
+"""The benchmarks that papers report on, read from their original files."""

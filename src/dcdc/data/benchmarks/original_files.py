@@ -1,0 +1,53 @@
+"""What readers of original files share: splits, names, and faults that say which file."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dcdc.errors import InputError
+
+
+def check_splits(splits: Sequence[str], known: Sequence[str], title: str) -> None:
+    for split in splits:
+        if split not in known:
+            raise InputError(f"{title} has no split {split!r}: give {' or '.join(known)}")
+    if not splits or len(set(splits)) < len(splits):
+        raise InputError(
+            f"the splits of {title} are {', '.join(splits) or 'none'}: give at least one of "
+            f"{', '.join(known)}, and each once"
+        )
+
+
+def numbered_in(split: str, n_images: int) -> tuple[str, ...]:
+    """`train/00000`, ...: for images that have no name of their own."""
+    width = max(5, len(str(n_images - 1)))
+    return tuple(f"{split}/{index:0{width}d}" for index in range(n_images))
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines that are not empty."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file: it is damaged; get it again") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def check_class_names(names: Sequence[str], n_classes: int, path: Path) -> tuple[str, ...]:
+    if len(names) != n_classes or len(set(names)) < n_classes:
+        raise InputError(
+            f"{path} has {len(names)} class names instead of {n_classes} different ones: get it "
+            "again"
+        )
+    return tuple(names)
+
+
+@contextmanager
+def naming_what_cannot_be_read(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot read {error.filename or folder}: {error.strerror}; check its permissions, or "
+            "get it again"
+        ) from None

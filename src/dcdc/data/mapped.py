@@ -1,0 +1,39 @@
+"""Arrays over memory-mapped files: a process that reads one through should not grow by it."""
+
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROWS_AT_A_TIME = 32
+
+
+def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
+    """The map below an array or a view of one, if its pages are the file's own."""
+    base: Any = array
+    is_the_file = False
+    while base is not None and not isinstance(base, mmap.mmap):
+        # giving back pages of a copy-on-write map would undo what was written to them
+        is_the_file |= isinstance(base, np.memmap) and base.mode != "c"
+        base = getattr(base, "base", None)
+    return base if is_the_file else None
+
+
+def release_pages(array: NDArray[Any]) -> None:
+    """Gives back the memory of pages read so far; the file's cache in the kernel stays."""
+    mapping = mapping_of(array)
+    if mapping is not None and hasattr(mapping, "madvise"):  # Windows has no such call
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def gather_rows(array: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
+    """A copy of some rows, in the order asked for."""
+    found = np.empty((len(rows), *array.shape[1:]), array.dtype)
+    # One row of a map may bring in megabytes around it: few are read before all are given back.
+    n_rows = len(rows) if mapping_of(array) is None else _ROWS_AT_A_TIME
+    for start in range(0, len(rows), max(1, n_rows)):
+        few = slice(start, start + n_rows)
+        found[few] = array[rows[few]]
+        release_pages(array)
+    return found
