@@ -53,6 +53,8 @@ def test_commands_have_only_flags_that_exist(command):
 
     verb, *arguments = shlex.split(command)[1:]
     known = get_command(app).commands
+    if verb == "data":
+        known, verb = known[verb].commands, arguments[0]
     assert verb in known
     options = {option for parameter in known[verb].params for option in parameter.opts}
     assert {word for word in arguments if word.startswith("--")} <= options

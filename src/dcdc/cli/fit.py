@@ -223,7 +223,7 @@ def _announce(
     if preset_name is None:
         note("settings chosen from the images, each with what changes it:")
         for value, change in explained(config):
-            note(f"  {value:44} {change}")
+            note(f"  {value:58} {change}")
     else:
         train = config.train
         note(
