@@ -4,11 +4,12 @@ B images, r repeats, C channels, H x W pixels
 """
 
 import math
+from typing import NamedTuple
 
 from torch import Generator, Tensor
 
-from dcdc.augment.affine import apply_affine, draw_affine
-from dcdc.augment.color_jitter import apply_jitter, draw_jitter
+from dcdc.augment.affine import Affine, apply_affine, draw_affine
+from dcdc.augment.color_jitter import Jitter, apply_jitter, draw_jitter
 from dcdc.augment.flip import apply_flip, draw_flip
 from dcdc.augment.grey import apply_grey, draw_grey
 from dcdc.augment.noise import apply_noise, draw_noise
@@ -16,6 +17,19 @@ from dcdc.augment.resize_crop import apply_centre_crop, apply_resize_crop, draw_
 from dcdc.augment.resized_crop import apply_resized_crop, draw_resized_crop
 from dcdc.augment.to_float import to_float
 from dcdc.errors import InputError
+
+OriginalDraw = Tensor | None
+
+
+class PerturbedDraw(NamedTuple):
+    """None for an op that is off."""
+
+    move: Affine | None
+    boxes: Tensor | None
+    jitter: Jitter | None
+    grey: Tensor | None
+    flip: Tensor | None
+    noise: Tensor | None
 
 
 class OriginalCopy:
@@ -30,11 +44,19 @@ class OriginalCopy:
 
     def __call__(self, images: Tensor, generator: Generator) -> Tensor:
         """B x C x size x size from a random place, for training."""
-        images = to_float(images)
+        return self.apply(images, self.draw(images, generator))
+
+    def draw(self, images: Tensor, generator: Generator) -> OriginalDraw:
+        """Where each image is cropped."""
         if self.resize_to == self.size:
+            return None
+        return draw_resize_crop(len(images), self.resize_to, self.size, generator)
+
+    def apply(self, images: Tensor, draw: OriginalDraw) -> Tensor:
+        images = to_float(images)
+        if draw is None:
             return images
-        offsets = draw_resize_crop(len(images), self.resize_to, self.size, generator)
-        return apply_resize_crop(images, offsets, self.resize_to, self.size)
+        return apply_resize_crop(images, draw, self.resize_to, self.size)
 
     def centre(self, images: Tensor) -> Tensor:
         """B x C x size x size from the centre, for evaluation."""
@@ -91,22 +113,40 @@ class PerturbedCopy:
 
     def __call__(self, images: Tensor, generator: Generator) -> Tensor:
         """rB x C x H x W: copy 1 of every image, then copy 2 of every image, ..."""
+        return self.apply(images, self.draw(images, generator))
+
+    def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
+        """Of every op that is on, for each of the rB copies."""
+        n, channels, height, width = len(images) * self.n_repeats, *images.shape[1:]
+        is_moved = self.move != (0, 0, (1, 1), 0)
+        return PerturbedDraw(
+            move=draw_affine(n, height, width, *self.move, generator) if is_moved else None,
+            boxes=None
+            if self.crop_scale is None
+            else draw_resized_crop(n, height, width, self.crop_scale, self.crop_ratio, generator),
+            jitter=draw_jitter(n, *self.jitter, generator) if any(self.jitter) else None,
+            grey=draw_grey(n, self.grey, generator) if self.grey else None,
+            flip=draw_flip(n, self.flip, generator) if self.flip else None,
+            noise=draw_noise((n, channels, height, width), self.noise, generator)
+            if self.noise
+            else None,
+        )
+
+    def apply(self, images: Tensor, draw: PerturbedDraw) -> Tensor:
+        height, width = images.shape[-2:]
         images = to_float(images).repeat(self.n_repeats, 1, 1, 1)
-        n, _, height, width = images.shape
-        if self.move != (0, 0, (1, 1), 0):
-            images = apply_affine(images, draw_affine(n, height, width, *self.move, generator))
-        if self.crop_scale is not None:
-            box_law = self.crop_scale, self.crop_ratio
-            boxes = draw_resized_crop(n, height, width, *box_law, generator)
-            images = apply_resized_crop(images, boxes, height, width)
-        if any(self.jitter):
-            images = apply_jitter(images, draw_jitter(n, *self.jitter, generator))
-        if self.grey:
-            images = apply_grey(images, draw_grey(n, self.grey, generator))
-        if self.flip:
-            images = apply_flip(images, draw_flip(n, self.flip, generator))
-        if self.noise:
-            images = apply_noise(images, draw_noise(images.shape, self.noise, generator))
+        if draw.move is not None:
+            images = apply_affine(images, draw.move)
+        if draw.boxes is not None:
+            images = apply_resized_crop(images, draw.boxes, height, width)
+        if draw.jitter is not None:
+            images = apply_jitter(images, draw.jitter)
+        if draw.grey is not None:
+            images = apply_grey(images, draw.grey)
+        if draw.flip is not None:
+            images = apply_flip(images, draw.flip)
+        if draw.noise is not None:
+            images = apply_noise(images, draw.noise)
         return images
 
 
