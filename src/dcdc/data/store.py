@@ -3,7 +3,8 @@
 Shapes: N images that are answered, E extra ones after them, B images of a batch, C channels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Protocol
 
 import numpy as np
@@ -11,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.data.mapped import gather_rows, mapping_of, release_pages
+from dcdc.data.mapped import mapping_of, release_pages
+from dcdc.data.streaming import Images, JoinedRows, ReadAhead, open_lane
 
 _CHUNK_BYTES = 64 * 2**20
 _RESIDENT_BYTES = 512 * 2**20  # of host memory, for a mapped set
 _RESIDENT_SHARE = 0.5  # of a GPU's free memory
-Images = NDArray[np.uint8]
+_BATCHES_AHEAD = 3
 
 
 class Store(Protocol):
@@ -26,6 +28,16 @@ class Store(Protocol):
     is_resident: bool
 
     def __len__(self) -> int: ...
+
+    @property
+    def description(self) -> str:
+        """One line for people."""
+        ...
+
+    def expect(self, batches: Tensor) -> None:
+        """The batches (steps x B, on the CPU) that will be asked for next, in this order; a
+        streamed store reads ahead."""
+        ...
 
     def batch(self, indices: Tensor) -> Tensor:
         """In the order of `indices`; those from N on are extra images."""
@@ -72,9 +84,16 @@ class DeviceStore:
         return len(self._nhwc)
 
     @property
+    def description(self) -> str:
+        return f"resident on {self._nhwc.device} ({_readable(self._nhwc.nbytes)})"
+
+    @property
     def images(self) -> Tensor:
         """N + E x C x H x W, channels-last in memory."""
         return self._nhwc.permute(0, 3, 1, 2)
+
+    def expect(self, batches: Tensor) -> None:
+        """Every image is there already."""
 
     def batch(self, indices: Tensor) -> Tensor:
         on_device = indices.to(self._nhwc.device, non_blocking=True)
@@ -86,33 +105,75 @@ class DeviceStore:
 
 
 class StreamedStore:
-    """Batches gathered from the map as they are asked for; memory stays flat."""
+    """Read from the map's file, ahead of time where the batches are known; memory stays flat."""
 
     is_resident = False
 
     def __init__(
         self, images: Images, device: torch.device | str, extra: Images | None = None
     ) -> None:
-        self._parts = _checked(images, extra)
-        self._device = torch.device(device)
+        parts = _checked(images, extra)
         self.n_answered = len(images)
+        self._n_bytes = sum(part.nbytes for part in parts)
+        self._row_shape = images.shape[1:]
+        self._rows = JoinedRows(parts)
+        self._device = torch.device(device)
+        self._lane = open_lane(self._device)
+        self._ahead: ReadAhead | None = None
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return len(self._rows)
+
+    @property
+    def description(self) -> str:
+        size = _readable(self._n_bytes)
+        return f"streamed from a map of {size}, {_BATCHES_AHEAD} batches ahead"
+
+    def expect(self, batches: Tensor) -> None:
+        """What was expected before is dropped."""
+        assert batches.ndim == 2, batches.shape
+        self.close()
+        if batches.numel():
+            self._ahead = self._read_ahead(list(batches.cpu().numpy()), _BATCHES_AHEAD)
 
     def batch(self, indices: Tensor) -> Tensor:
-        wanted = indices.cpu().numpy()
-        rows = np.empty((len(wanted), *self._parts[0].shape[1:]), np.uint8)
-        first = 0
-        for part in self._parts:
-            here = np.flatnonzero((wanted >= first) & (wanted < first + len(part)))
-            rows[here] = gather_rows(part, wanted[here] - first)
-            first += len(part)
-        return torch.from_numpy(rows).to(self._device).permute(0, 3, 1, 2)
+        """The next expected batch, where there is one: indices on a GPU are only counted."""
+        ahead = self._ahead
+        if ahead is None or ahead.upcoming is None:
+            nhwc = self._rows.gather(indices.cpu().numpy()).to(self._device)
+        else:
+            _check_announced(indices, ahead.upcoming)
+            nhwc = ahead.take()
+        return nhwc.permute(0, 3, 1, 2)
 
     def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        for piece in _pieces(self._parts[0], chunk_size):
-            yield torch.from_numpy(piece).to(self._device).permute(0, 3, 1, 2)
+        starts = range(0, self.n_answered, chunk_size)
+        chunks = [np.arange(s, min(s + chunk_size, self.n_answered)) for s in starts]
+        if not chunks:
+            return
+        with closing(self._read_ahead(chunks, n_ahead=1)) as ahead:
+            for _ in chunks:
+                yield ahead.take().permute(0, 3, 1, 2)
+
+    def close(self) -> None:
+        """Ends reading ahead; batches can still be asked for."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+    def _read_ahead(self, batches: Sequence[NDArray[np.int64]], n_ahead: int) -> ReadAhead:
+        slots = self._lane.slots(n_ahead, (len(batches[0]), *self._row_shape))
+        return ReadAhead(self._rows.read, batches, slots)
+
+
+def _check_announced(indices: Tensor, announced: NDArray[np.int64]) -> None:
+    if len(indices) != len(announced):
+        raise ValueError(
+            f"a batch of {len(indices)} images was asked for, one of {len(announced)} is expected "
+            "next: say so with expect() first"
+        )
+    if indices.device.type == "cpu" and not np.array_equal(indices.numpy(), announced):
+        raise ValueError("other images were asked for than are expected: call expect() first")
 
 
 def _checked(images: Images, extra: Images | None) -> list[Images]:
@@ -129,3 +190,9 @@ def _pieces(images: Images, n_images: int) -> Iterator[Images]:
     for start in range(0, len(images), n_images):
         yield np.array(images[start : start + n_images], order="C")
         release_pages(images)
+
+
+def _readable(n_bytes: int) -> str:
+    if n_bytes >= 10**9:
+        return f"{n_bytes / 1e9:.1f} GB"
+    return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 10**6 else f"{n_bytes / 1e3:.0f} kB"
