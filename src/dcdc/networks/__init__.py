@@ -7,11 +7,18 @@ from dcdc.networks.clustering import (
     ClusteringNetwork,
     NetworkOutput,
 )
+from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
+from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups
 
 __all__ = [
     "CLUSTER_HEAD",
     "OVER_CLUSTERING_HEAD",
     "TRUNKS",
+    "Aside",
     "ClusteringNetwork",
+    "Convolution",
+    "CopyGroupNorm",
     "NetworkOutput",
+    "copy_groups",
+    "weight_gradients_aside",
 ]

@@ -5,24 +5,39 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.convolution import Convolution
+from dcdc.networks.copy_group_norm import CopyGroupNorm
+from dcdc.networks.halving_pool import HalvingPool
+
 
 class BasicBlock(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = _conv3x3(in_channels, out_channels, stride)
-        self.norm1 = nn.BatchNorm2d(out_channels)
-        self.conv2 = _conv3x3(out_channels, out_channels, 1)
-        self.norm2 = nn.BatchNorm2d(out_channels)
+        self.conv1 = Convolution(in_channels, out_channels, 3, stride)
+        self.norm1 = CopyGroupNorm(out_channels)
+        self.conv2 = Convolution(out_channels, out_channels, 3)
+        self.norm2 = CopyGroupNorm(out_channels)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or in_channels != out_channels:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(in_channels, out_channels, 1, stride, bias=False),
-                nn.BatchNorm2d(out_channels),
-            )
+            self.shortcut = Projection(in_channels, out_channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        residual = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
-        return F.relu(residual + self.shortcut(x))
+        inner = self.norm1(self.conv1(x))
+        out: Tensor = self.norm2(self.conv2(inner), residual=self.shortcut(x))
+        return out
+
+
+class Projection(nn.Module):
+    """The shortcut where a block changes the shape."""
+
+    def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv = Convolution(in_channels, out_channels, 1, stride)
+        self.norm = CopyGroupNorm(out_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(self.conv(x), relu=False)
+        return out
 
 
 class ResNet(nn.Module):
@@ -32,10 +47,9 @@ class ResNet(nn.Module):
         super().__init__()
         self.n_features = 512
         self.stem = nn.Sequential(
-            _conv3x3(in_channels, 64, 1),
-            nn.BatchNorm2d(64),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(kernel_size=2, stride=2, padding=1),
+            Convolution(in_channels, 64, 3),
+            CopyGroupNorm(64),
+            HalvingPool(),
         )
         stages: list[nn.Module] = []
         width = 64
@@ -58,10 +72,6 @@ def resnet34(in_channels: int) -> ResNet:
 
 def resnet18(in_channels: int) -> ResNet:
     return ResNet(in_channels, (2, 2, 2, 2))
-
-
-def _conv3x3(in_channels: int, out_channels: int, stride: int) -> nn.Conv2d:
-    return nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
 
 
 def _initialise(module: nn.Module) -> None:

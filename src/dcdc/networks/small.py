@@ -3,6 +3,8 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d
+
 
 class SmallTrunk(nn.Module):
     """Three 3x3 layers, a 4x4 grid, and a dense layer of 256 features.
@@ -15,20 +17,16 @@ class SmallTrunk(nn.Module):
         self.n_features = 256
         self.layers = nn.Sequential(
             nn.Conv2d(in_channels, 32, 3, padding=1, bias=False),
-            nn.BatchNorm2d(32),
-            nn.ReLU(inplace=True),
+            CopyGroupNorm(32),
             nn.Conv2d(32, 64, 3, padding=1, bias=False),
-            nn.BatchNorm2d(64),
-            nn.ReLU(inplace=True),
+            CopyGroupNorm(64),
             nn.MaxPool2d(2),
             nn.Conv2d(64, 64, 3, padding=1, bias=False),
-            nn.BatchNorm2d(64),
-            nn.ReLU(inplace=True),
+            CopyGroupNorm(64),
             _Grid(4),
             nn.Flatten(),
             nn.Linear(64 * 4 * 4, self.n_features, bias=False),
-            nn.BatchNorm1d(self.n_features),
-            nn.ReLU(inplace=True),
+            CopyGroupNorm1d(self.n_features),
         )
 
     def forward(self, x: Tensor) -> Tensor:

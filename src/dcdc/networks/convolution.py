@@ -1,0 +1,115 @@
+"""Convolutions whose weight gradients are computed beside the rest of the backward pass.
+
+Nothing waits for a weight's gradient until the optimiser, while the gradient of the input is what
+the layer below waits for. On a GPU the two run at the same time, on two streams, and the small
+layers of a deep trunk together fill a chip that each alone leaves half idle.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+_DILATION, _OUTPUT_PADDING, _CONV_GROUPS = (1, 1), (0, 0), 1
+
+
+class Aside:
+    """A second stream of work, and what it still reads; without a stream all runs in line."""
+
+    def __init__(self, stream: "torch.cuda.Stream | None" = None) -> None:
+        self.stream = stream
+        self._in_use: list[Tensor] = []
+
+    @classmethod
+    def on(cls, device: torch.device) -> "Aside":
+        return cls(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
+
+    def work(self, *needed: Tensor) -> AbstractContextManager[object]:
+        """Runs the block on the second stream, after everything asked for so far."""
+        if self.stream is None:
+            return nullcontext()
+        self._in_use += needed  # their memory must not be given to others meanwhile
+        self.stream.wait_stream(torch.cuda.current_stream())
+        return torch.cuda.stream(self.stream)
+
+    def join(self) -> None:
+        """What follows waits for the work aside."""
+        if self.stream is not None and self._in_use:
+            torch.cuda.current_stream().wait_stream(self.stream)
+        self._in_use.clear()
+
+
+class Convolution(nn.Conv2d):
+    """As nn.Conv2d, without bias; `weight_gradients_aside` says when it differs."""
+
+    aside: Aside | None = None
+    twin: Tensor | None = None
+    """The weight as an optimiser keeps it for products, in half precision..."""
+    twin_gradient: Tensor | None = None
+    """...and where it wants the gradient, instead of in `weight.grad`."""
+
+    def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
+        super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        is_plain = self.aside is None and self.twin is None
+        if is_plain or not torch.is_grad_enabled():
+            return super().forward(x)
+        return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
+
+
+@contextmanager
+def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
+    """For the forward and the backward pass; at its end every gradient is there."""
+    layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
+    for layer in layers:
+        layer.aside = aside
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.aside = None
+        aside.join()
+
+
+class _ConvolutionAside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, layer: Convolution) -> Tensor:
+        kind = x.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+        x = x.to(dtype)
+        if layer.twin is not None:
+            assert layer.twin.dtype == dtype, (layer.twin.dtype, dtype)
+            weight = layer.twin
+        weight = weight.to(dtype)
+        ctx.save_for_backward(x, weight)
+        ctx.layer, ctx.aside = layer, layer.aside or Aside()
+        return torch.conv2d(x, weight, None, layer.stride, layer.padding)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
+        """The weight's gradient is put in its place here: autograd would touch it too early."""
+        x, weight = ctx.saved_tensors
+        layer = ctx.layer
+
+        def gradient(of_input: bool) -> Tensor:
+            wanted = (of_input, not of_input, False)
+            found: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
+                *(grad, x, weight, None, layer.stride, layer.padding),
+                *(_DILATION, False, _OUTPUT_PADDING, _CONV_GROUPS, wanted),
+            )
+            return found[0 if of_input else 1]
+
+        with ctx.aside.work(grad, x, weight):
+            of_weight = gradient(of_input=False)
+            if layer.twin_gradient is not None:
+                layer.twin_gradient.copy_(of_weight)
+            else:
+                of_weight = of_weight.to(layer.weight.dtype)
+                held = layer.weight.grad
+                layer.weight.grad = of_weight if held is None else held + of_weight
+        return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None

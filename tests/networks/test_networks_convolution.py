@@ -1,0 +1,77 @@
+import pytest
+import torch
+
+from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
+
+
+def gradients(layers, images, aside=None):
+    for layer in layers:
+        layer.zero_grad(set_to_none=True)
+    images = images.clone().requires_grad_()
+
+    def run():
+        out = images
+        for layer in layers:
+            out = layer(out).relu()
+        out.square().sum().backward()
+        return out.detach()
+
+    if aside is None:
+        out = run()
+    else:
+        with weight_gradients_aside(torch.nn.ModuleList(layers), aside):
+            out = run()
+    return [out, images.grad, *(layer.weight.grad for layer in layers)]
+
+
+@pytest.fixture
+def layers():
+    torch.manual_seed(0)
+    return [Convolution(3, 8, 3), Convolution(8, 8, 3, stride=2), Convolution(8, 4, 1)]
+
+
+def test_gradients_are_those_of_a_plain_convolution(layers):
+    images = torch.randn(5, 3, 9, 9)
+    for ours, plain in zip(
+        gradients(layers, images, Aside()), gradients(layers, images), strict=True
+    ):
+        assert torch.equal(ours, plain)
+
+
+def test_a_layer_used_twice_sums_its_gradients():
+    torch.manual_seed(0)
+    layer = Convolution(4, 4, 3)
+    images = torch.randn(2, 4, 6, 6)
+    both = [layer, layer]
+    torch.testing.assert_close(gradients(both, images, Aside())[2], gradients(both, images)[2])
+
+
+def test_outside_the_block_and_without_gradients_it_is_plain(layers):
+    with pytest.raises(ZeroDivisionError), weight_gradients_aside(layers[0], Aside()):
+        assert layers[0].aside is not None
+        raise ZeroDivisionError
+    assert layers[0].aside is None
+    with torch.no_grad(), weight_gradients_aside(layers[0], Aside()):
+        assert layers[0](torch.randn(1, 3, 8, 8)).grad_fn is None
+
+
+def test_an_input_that_needs_no_gradient_gets_none(layers):
+    images = torch.randn(2, 3, 8, 8)
+    with weight_gradients_aside(layers[0], Aside()):
+        layers[0](images).sum().backward()
+    assert layers[0].weight.grad is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_two_streams_the_gradients_are_the_same():
+    torch.manual_seed(0)
+    layers = [Convolution(64, 64, 3).cuda() for _ in range(6)]
+    aside = Aside(torch.cuda.Stream())
+    for _ in range(20):
+        images = torch.randn(100, 64, 17, 17, device="cuda")
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            ours = [found.clone() for found in gradients(layers, images, aside)]
+            plain = gradients(layers, images)
+        for left, right in zip(ours, plain, strict=True):
+            torch.testing.assert_close(left, right, rtol=2e-2, atol=2e-2 * right.abs().max().item())

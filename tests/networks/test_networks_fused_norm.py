@@ -1,0 +1,340 @@
+"""The kernels in Triton's interpreter on small shapes, and on the device where there is one.
+
+Shapes: N images, C channels, H x W pixels.
+"""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing import get_context
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton")
+
+MOMENTUM, EPS = 0.1, 1e-5
+F32, BF16 = torch.float32, torch.bfloat16
+
+
+@dataclass(frozen=True)
+class Example:
+    x: Tensor
+    residual: Tensor | None
+    weight: Tensor
+    bias: Tensor
+    dy: Tensor
+
+
+def example(device, n_images, channels, side, dtype=F32, add=False, seed=0) -> Example:
+    generator = torch.Generator().manual_seed(seed)
+
+    def images():
+        drawn = torch.randn((n_images, channels, *side), generator=generator)
+        return drawn.to(device, dtype, memory_format=torch.channels_last)
+
+    weight = torch.rand(channels, generator=generator) + 0.5
+    bias = torch.randn(channels, generator=generator)
+    x, dy = images() * 2 + 1, images()
+    return Example(x, images() if add else None, weight.to(device), bias.to(device), dy)
+
+
+def fused(
+    example: Example, groups: tuple[int, ...], relu: bool = True, processors: int = 0
+) -> dict[str, Tensor]:
+    """Planned for as many processors as are asked for: one makes few programs of many tiles."""
+    from dcdc.networks import fused_norm
+
+    channels, device = example.x.shape[1], example.x.device
+    running_mean, running_var = torch.zeros(channels), torch.ones(channels)
+    buffers = [t.to(device) for t in (running_mean, running_var, torch.tensor(0))]
+    inputs = [example.x, example.weight, example.bias, example.residual]
+    x, weight, bias, residual = (t if t is None else t.detach().requires_grad_() for t in inputs)
+    arguments = (x, weight, bias, *buffers, groups, residual, relu, MOMENTUM, EPS)
+    with pytest.MonkeyPatch.context() as patch:
+        if processors:
+            patch.setattr(fused_norm, "_processors", lambda _: processors)
+        y = fused_norm.fused_norm(*arguments)
+        y.backward(example.dy)
+    found = {"y": y.detach(), "dx": x.grad, "d_weight": weight.grad, "d_bias": bias.grad}
+    if residual is not None:
+        found["d_residual"] = residual.grad
+    names = ("running_mean", "running_var", "num_batches_tracked")
+    return found | dict(zip(names, buffers, strict=True))
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    """A process of its own: Triton settles on its import whether it interprets kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        patch.setenv("OMP_NUM_THREADS", "1")
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            yield lambda *arguments: pool.submit(fused, *arguments).result()
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    return request.param
+
+
+@pytest.fixture
+def run(device, request):
+    """`fused`, where the device can run it."""
+    return fused if device == "cuda" else request.getfixturevalue("interpreter")
+
+
+def slow(example: Example, groups, relu=True) -> dict[str, Tensor]:
+    """Group by group in float64 on the CPU, gradients by autograd."""
+    inputs = [example.x, example.weight, example.bias, example.residual]
+    x, weight, bias, residual = (
+        t if t is None else t.cpu().double().requires_grad_() for t in inputs
+    )
+    running_mean, running_var = torch.zeros(len(weight)).double(), torch.ones(len(weight)).double()
+    parts = []
+    for part in x.split(groups):
+        rows = part.permute(0, 2, 3, 1).reshape(-1, part.shape[1])
+        mean = rows.sum(0) / len(rows)
+        squares = ((rows - mean) ** 2).sum(0)
+        parts.append(
+            (part - mean[:, None, None]) / (squares / len(rows) + EPS).sqrt()[:, None, None]
+        )
+        running_mean = (1 - MOMENTUM) * running_mean + MOMENTUM * mean.detach()
+        running_var = (1 - MOMENTUM) * running_var + MOMENTUM * squares.detach() / (len(rows) - 1)
+    y = torch.cat(parts) * weight[:, None, None] + bias[:, None, None]
+    y = y if residual is None else y + residual
+    y = y.relu() if relu else y
+    y.backward(example.dy.cpu().double())
+    expected = {"y": y.detach(), "dx": x.grad, "d_weight": weight.grad, "d_bias": bias.grad}
+    if residual is not None:
+        expected["d_residual"] = residual.grad
+    return expected | {
+        "running_mean": running_mean,
+        "running_var": running_var,
+        "num_batches_tracked": torch.tensor(len(groups)),
+    }
+
+
+def assert_alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """To float32's last digits, or to the one bfloat16 keeps: the interpreter cuts off the rest."""
+    assert found.keys() == expected.keys()
+    for name, value in found.items():
+        tolerance = {"rtol": 2e-5, "atol": 2e-5}
+        if value.dtype == BF16:
+            tolerance = {"rtol": 2**-7 if value.device.type == "cpu" else 2**-8, "atol": 1e-6}
+        wanted = expected[name].double()
+        torch.testing.assert_close(
+            value.cpu().double(), wanted, **tolerance, msg=f"{name}: {{}}".format
+        )
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "side", "dtype", "add", "relu", "processors"),
+    [
+        ((20, 2), 3, (3, 3), F32, True, True, 8),  # a group in many chunks, another in one
+        ((1, 3), 2, (17, 17), F32, False, True, 1),
+        ((1, 2), 70, (17, 3), F32, True, True, 1),  # the last block of channels is not full
+        ((3, 4), 64, (17, 17), BF16, False, True, 1),  # several tiles a chunk
+        ((5, 2), 64, (9, 9), BF16, True, True, 1),
+        ((4,), 3, (5, 3), F32, True, False, 4),
+        ((2, 1, 1, 3), 2, (3, 5), BF16, False, False, 4),
+        ((3,), 128, (3, 3), F32, False, True, 1),
+    ],
+)
+def test_the_kernels_match_a_float64_loop_over_groups(
+    device, run, groups, channels, side, dtype, add, relu, processors
+):
+    images = example(device, sum(groups), channels, side, dtype, add)
+    assert_alike(run(images, groups, relu, processors), slow(images, groups, relu))
+
+
+def test_the_kernels_match_torchs_norm_run_once_per_group(device, run):
+    groups = (2, 5)
+    images = example(device, 7, 3, (5, 5))
+    norm = nn.BatchNorm2d(3, momentum=MOMENTUM, eps=EPS).to(device)
+    norm.load_state_dict({"weight": images.weight, "bias": images.bias}, strict=False)
+    x = images.x.clone().requires_grad_()
+    y = torch.cat([norm(part) for part in x.split(groups)]).relu()
+    y.backward(images.dy)
+    expected = {"y": y.detach(), "dx": x.grad}
+    expected |= {"d_weight": norm.weight.grad, "d_bias": norm.bias.grad}
+    assert_alike(run(images, groups), expected | dict(norm.named_buffers()))
+
+
+def test_a_mean_far_from_zero_costs_no_more_than_its_own_rounding(device, run):
+    """Sums of plain squares would leave no digit of the variance."""
+    images = example(device, 5, 3, (17, 17))
+    images.x[:, 1] += 1e4
+    found, expected = run(images, (2, 3), False, 2), slow(images, (2, 3), relu=False)
+    torch.testing.assert_close(
+        found["running_var"].cpu().double(), expected["running_var"], rtol=1e-4, atol=0
+    )
+    error = (found["y"].cpu().double() - expected["y"]).abs().amax((0, 2, 3))
+    assert error[1] < 1e-3  # 1e4 itself is known to 1e-3
+    assert error[0] < 1e-5
+
+
+def test_constant_channels_become_their_bias(device, run):
+    """To the bit, although neither value times its count is a float32."""
+    images = example(device, 5, 3, (17, 17))
+    images.x[:, 1:] = torch.tensor([0.1, 1234.567])[:, None, None]
+    found = run(images, (5,), False, 4)
+    assert torch.equal(found["y"][:, 1:], images.bias[1:, None, None].expand(5, 2, 17, 17))
+    torch.testing.assert_close(found["running_var"][1:].cpu(), torch.tensor([0.9, 0.9]))
+    assert all(tensor.isfinite().all() for tensor in found.values())
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_a_nan_is_not_hidden_by_the_relu(device, run, add):
+    images = example(device, 4, 2, (3, 3), add=add)
+    images.x[0, 0, 1, 1] = float("nan")
+    y = run(images, (2, 2))["y"]
+    assert y[:2, 0].isnan().all()
+    assert y[2:].isfinite().all()
+    assert y[:, 1].isfinite().all()
+
+
+def test_a_gradient_in_another_layout_is_taken_too(device, run):
+    images = example(device, 4, 3, (3, 5), add=True)
+    strided = Example(images.x, images.residual, images.weight, images.bias, images.dy.contiguous())
+    assert not strided.dy.is_contiguous(memory_format=torch.channels_last)
+    assert_alike(run(strided, (1, 3)), slow(images, (1, 3)))
+
+
+def test_a_fault_of_the_compiler_is_a_warning(monkeypatch):
+    from triton import JITFunction
+
+    from dcdc.networks import fused_norm
+
+    monkeypatch.setattr(fused_norm, "_partial_statistics", object.__new__(JITFunction))
+    with pytest.warns(RuntimeWarning, match="the fused batch norm cannot be built"):
+        assert not fused_norm.is_available.__wrapped__()
+
+
+@pytest.mark.parametrize("n_images", [200, 800])
+@pytest.mark.parametrize("itemsize", [2, 4])
+@pytest.mark.parametrize(
+    ("channels", "side"),
+    [(64, 32), (64, 17), (128, 9), (256, 5), (512, 3), (64, 96), (32, 8), (3, 3)],
+)
+@pytest.mark.parametrize("shares", [(1,), (0.5, 0.5), (0.25, 0.75)])
+def test_plans_keep_a_large_device_busy_and_chunks_inside_their_group(
+    n_images, itemsize, channels, side, shares
+):
+    from dcdc.networks.fused_norm import plan
+
+    rows = tuple(int(n_images * share) * side * side for share in shares)
+    for block_bytes in (16384, 8192):
+        tiles = plan(rows, channels, itemsize, block_bytes, 132)
+        chunks = [-(-of_group // (tiles.block_rows * tiles.tiles)) for of_group in rows]
+        programs = tiles.chunks * tiles.columns
+        assert tiles.chunks == sum(chunks)
+        assert max(chunks) <= tiles.fold <= 256
+        assert tiles.columns * tiles.block_channels >= channels
+        assert programs <= 4 * 132
+        if sum(rows) * channels >= 1800 * 512:
+            assert programs >= 132
+
+
+COMPILE = """
+import itertools, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from dcdc.networks import fused_norm as module
+
+kernels = ("_partial_statistics", "_apply", "_partial_gradients", "_input_gradient")
+for name, (channels, tiles, add) in itertools.product(kernels, ((64, 2, True), (70, 1, False))):
+    kernel = getattr(module, name)
+    constants = dict(channels=channels, block_rows=64, block_channels=32, tiles=tiles, fold=8)
+    constants |= dict(groups=2, add=add, relu=True, overlap=True)
+    constants |= dict(mask_by_x=not add, mask_by_y=add)
+    types = {"batches": "*i64", "momentum": "fp32", "eps": "fp32"}
+    types |= dict.fromkeys(("x", "residual", "y", "dy", "open_dy", "dx"), "*bf16")
+    types |= dict.fromkeys(("end0", "end1", "end2", "end3"), "i32")
+    types |= dict.fromkeys(constants, "constexpr")
+    signature = {argument: types.get(argument, "*fp32") for argument in kernel.arg_names}
+    used = {key: value for key, value in constants.items() if key in kernel.arg_names}
+    pointers = [i for i, kind in enumerate(signature.values()) if "*" in kind]
+    aligned = {(i,): [["tt.divisibility", 16]] for i in pointers}
+    source = ASTSource(kernel, signature, used, aligned)
+    ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
+    loads = channels % 32 or "ld.global.v4.b32" in ptx
+    print(name, bool(loads), "griddepcontrol" in ptx)
+"""
+
+
+@pytest.mark.slow
+def test_the_kernels_compile_for_hopper_with_16_byte_loads(tmp_path):
+    """The interpreter takes what the compiler refuses; compiling needs no device."""
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+    environment.pop("TRITON_INTERPRET", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMPILE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1:] for line in done.stdout.splitlines()] == [["True", "True"]] * 8
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [BF16, F32])
+@pytest.mark.parametrize(("channels", "side"), [(64, 32), (64, 17), (128, 9), (256, 5), (512, 3)])
+@pytest.mark.parametrize("add", [False, True])
+def test_the_networks_own_shapes_match_on_the_device(channels, side, dtype, add):
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    images = example("cuda", 200, channels, (side, side), dtype, add)
+    found, expected = fused(images, (50, 150)), slow(images, (50, 150))
+    again = fused(images, (50, 150))
+    assert all(torch.equal(found[name], again[name]) for name in found)
+    for name, wanted in expected.items():  # by norm: a ReLU on the brink may fall either way
+        off = (found[name].cpu().double() - wanted).norm() / wanted.double().norm()
+        assert off < 1e-2, name
+    for name in ("running_mean", "running_var"):
+        torch.testing.assert_close(found[name].cpu().double(), expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_a_captured_graph_replays_to_the_same_bits():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    from dcdc.networks.fused_norm import fused_norm
+
+    images = example("cuda", 40, 64, (17, 17), BF16, add=True)
+    expected = fused(images, (10, 30))
+    x, weight, bias, residual = (
+        t.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+        for t in (images.x, images.weight, images.bias, images.residual)
+    )
+    buffers = torch.zeros(64).cuda(), torch.ones(64).cuda(), torch.tensor(0).cuda()
+
+    def step():
+        y = fused_norm(x, weight, bias, *buffers, (10, 30), residual, True, MOMENTUM, EPS)
+        return y, *torch.autograd.grad(y, (x, weight, bias, residual), images.dy)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    for buffer, start in zip(buffers, (0, 1, 0), strict=True):
+        buffer.fill_(start)
+    graph.replay()
+    names = ("y", "dx", "d_weight", "d_bias", "d_residual")
+    for name, value in zip(names, found, strict=True):
+        assert torch.equal(value, expected[name]), name
+    names = ("running_mean", "running_var", "num_batches_tracked")
+    for name, value in zip(names, buffers, strict=True):
+        assert torch.equal(value, expected[name]), name
