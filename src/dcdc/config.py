@@ -93,7 +93,15 @@ class TrainConfig:
     learning_rate: float = 1e-3
     schedule: Literal["constant", "cosine"] = "constant"
     warmup_epochs: float = 0.0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of products; weights, losses and statistics are float32. auto: bfloat16 on CUDA."""
+    passes: Literal["auto", "one", "two"] = "auto"
+    """Original and perturbed copies through the network together, with batch-norm statistics per
+    copy group, or one after the other: the same meaning. auto: one on CUDA."""
+    capture: bool = True
+    """On CUDA, the whole step as one graph."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """On CUDA, perturbations and losses through torch.compile; auto: in long runs."""
     seed: int = 0
     device: Device = "auto"
     threads: int = 0
@@ -121,7 +129,13 @@ class RunConfig:
 
 
 # Keys that cannot change what comes out of a run, so a resumed run may change them.
-NEUTRAL_KEYS = frozenset({"train.device", "train.checkpoint_every", "train.keep_checkpoints"})
+NEUTRAL_KEYS = frozenset(
+    f"train.{name}"
+    for name in (
+        *("device", "passes", "capture", "compile"),
+        *("checkpoint_every", "keep_checkpoints"),
+    )
+)
 
 
 def from_mapping(mapping: Mapping[str, Any], start: RunConfig | None = None) -> RunConfig:

@@ -92,7 +92,7 @@ def _run(
         "training_seconds": round(seconds, 2),
         "device": describe_device(training.model.device),
         "torch": torch.__version__,
-        "dcdc": _own_version(),
+        "dcdc": own_version(),
         "baselines": _baselines(config, image_set, baselines),
     }
     history = folder.read_history() if folder else training.trainer.history
@@ -184,7 +184,7 @@ def target_names(image_set: ImageSet) -> list[str] | None:
     return [image_set.class_names[code] for code in image_set.targets]
 
 
-def _own_version() -> str:
+def own_version() -> str:
     try:
         return version("dcdc")
     except PackageNotFoundError:  # run from a source tree that was never installed

@@ -67,8 +67,9 @@ def test_batch_statistics_of_the_two_copies_are_taken_apart(tiny_config, tiny_se
         step.perturbed_copy.noise = noise
         norm = step.network.trunk.layers[1]
         means: list[torch.Tensor] = []
-        norm.register_forward_hook(
-            lambda *call, means=means: means.append(call[2].detach().clone())
+        plain = torch.nn.BatchNorm2d(32)  # the layer's own adds a ReLU
+        norm.register_forward_pre_hook(
+            lambda _, given, means=means, plain=plain: means.append(plain(given[0]).detach())
         )
         step.generator.manual_seed(0)
         step.network.train()

@@ -67,6 +67,10 @@ class ProgressObserver:
                 f"{record['seconds']:.1f} s"
             )
 
+    def note(self, message: str) -> None:
+        if not self.quiet:
+            note(message)
+
     def warn(self, message: str) -> None:
         note(f"warning: {message}")
 

@@ -15,6 +15,9 @@ class Observer(Protocol):
     def on_epoch(self, record: dict[str, Any]) -> None:
         """An epoch is finished: its line of the history."""
 
+    def note(self, message: str) -> None:
+        """How the run is being done."""
+
     def warn(self, message: str) -> None:
         """Something a person should know, while the run goes on."""
 
@@ -27,6 +30,9 @@ class SilentObserver:
         pass
 
     def on_epoch(self, record: dict[str, Any]) -> None:
+        pass
+
+    def note(self, message: str) -> None:
         pass
 
     def warn(self, message: str) -> None:

@@ -18,7 +18,8 @@ from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
 
 CHUNK = 512
-"""Images per forward pass."""
+GPU_CHUNK = 4096
+"""Images of 32 x 32 pixels per forward pass, or as many of another size with as many pixels."""
 
 
 class TrainedModel:
@@ -40,6 +41,12 @@ class TrainedModel:
     @property
     def size(self) -> int:
         return self.original_copy.size
+
+    @property
+    def _chunk(self) -> int:
+        if self.device.type != "cuda":
+            return CHUNK
+        return max(64, GPU_CHUNK * 32**2 // self.size**2)
 
     def predict(self, images: ArrayLike) -> np.ndarray:
         """N int64: the cluster of each image."""
@@ -63,12 +70,12 @@ class TrainedModel:
 
     def assign_store(self, store: Store) -> Assigned:
         return assign_images(
-            self.network, store.in_chunks(CHUNK), self.original_copy.centre, self.autocast
+            self.network, store.in_chunks(self._chunk), self.original_copy.centre, self.autocast
         )
 
     def features_of(self, store: Store, rows: np.ndarray) -> np.ndarray:
         """The features of some of a store's images."""
-        chunks = (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), CHUNK))
+        chunks = (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self._chunk))
         return extract_features(self.network, chunks, self.original_copy.centre, self.autocast)
 
     def _checked(self, image_set: ImageSet) -> ImageSet:

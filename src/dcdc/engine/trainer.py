@@ -70,7 +70,8 @@ class Plan:
 class Trainer:
     """Trains until the plan is done or a signal asks to stop; resumes where it stood.
 
-    `folder` takes `history.jsonl` and `checkpoint/`; without one nothing is written.
+    `folder` takes `history.jsonl` and `checkpoint/`; without one nothing is written. `expect` is
+    told every pass's batches before their steps, so that a streamed set can be read ahead.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Trainer:
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         start_cluster_head: Callable[[], None] = lambda: None,
+        expect: Callable[[Tensor], None] = lambda _: None,
         observer: Observer,
         folder: Path | None = None,
     ) -> None:
@@ -93,12 +95,14 @@ class Trainer:
         self.generator = generator
         self.evaluate = evaluate
         self.start_cluster_head = start_cluster_head
+        self.expect = expect
         self.observer = observer
         self.folder = folder
         self.epoch, self.steps_done = 0, 0
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
         self._warned: set[str] = set()
+        self._rate: float | None = None
 
     def resume(self) -> bool:
         """Takes up the newest whole checkpoint; False when there is none."""
@@ -171,8 +175,10 @@ class Trainer:
             n_steps = plan.steps_of_pass(heads)
             if self.steps_done < first + n_steps:
                 order = derive_generator(plan.seed, "order", self.epoch + 1, number)
-                batches = epoch_batches(plan.n_shown(heads), plan.batch_size, order).to(device)
-                for indices in batches[self.steps_done - first :]:
+                batches = epoch_batches(plan.n_shown(heads), plan.batch_size, order)
+                left = batches[self.steps_done - first :]
+                self.expect(left)
+                for indices in left.to(device):
                     yield indices, heads
             first += n_steps
 
@@ -180,8 +186,13 @@ class Trainer:
         plan = self.plan
         progress = self.epoch + self.steps_done / plan.steps(self.epoch + 1)
         factor = learning_rate_factor(plan.schedule, progress, plan.epochs, plan.warmup_epochs)
+        rate = plan.learning_rate * factor
         for group in self.optimiser.param_groups:
-            group["lr"] = plan.learning_rate * factor
+            if not isinstance(group["lr"], Tensor):
+                group["lr"] = rate
+            elif rate != self._rate:  # where a captured step reads it
+                group["lr"].fill_(rate)
+        self._rate = rate
 
     def _require_finite(self) -> None:
         """The losses tell of every step but the last, whose update only the weights show."""

@@ -50,3 +50,16 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
             raise InputError(f"precision bfloat16 needs --device cuda, not {device.type}")
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
+
+
+def choose_fastest_convolutions(device: torch.device) -> None:
+    """Tries cuDNN's algorithms on the shapes it meets, of which a training has few."""
+    if device.type == "cuda":
+        torch.backends.cudnn.benchmark = True
+
+
+def has_triton() -> bool:
+    """Whether kernels of our own can be built."""
+    from importlib.util import find_spec
+
+    return find_spec("triton") is not None

@@ -1,0 +1,139 @@
+"""The whole step as a CUDA graph: one launch a step instead of some two thousand.
+
+The graph reads its images from the resident store by an index buffer, or from an image buffer
+that a streamed store fills. Everything it touches keeps its place in memory: weights, optimiser
+state, learning rate (a tensor), the generator's offset.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from dcdc.engine.flat_adam import FlatAdam
+from dcdc.engine.step import EagerStep
+
+_WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
+
+
+class Graph(Protocol):
+    def replay(self) -> None: ...
+
+
+Capture = Callable[[Callable[[], None], torch.Generator], Graph]
+"""Warms a function up and records it; what it does not run inside may happen again."""
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    graph: Graph
+    terms: dict[str, Tensor]
+
+
+class CapturedStep:
+    """An EagerStep's twin with the same face; a graph for each set of heads, made when needed."""
+
+    def __init__(
+        self,
+        eager: EagerStep,
+        batch_size: int,
+        *,
+        warn: Callable[[str], None],
+        capture: Capture | None = None,
+    ) -> None:
+        self.eager, self._warn = eager, warn
+        self.store, self.generator = eager.store, eager.generator
+        self._capture = capture or CudaCapture()
+        self._recorded: dict[tuple[str, ...], _Recorded | None] = {}  # None: runs eagerly
+        device = eager.generator.device
+        if eager.store.is_resident:
+            self._input = torch.zeros(batch_size, dtype=torch.int64, device=device)
+        else:
+            self._input = torch.zeros_like(eager.store.batch(torch.arange(batch_size)))
+
+    def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
+        """The terms are the graph's own: the next step overwrites them."""
+        batch = indices if self.store.is_resident else self.store.batch(indices)
+        self._input.copy_(batch, non_blocking=True)
+        key = tuple(heads)
+        if key not in self._recorded:
+            self._recorded[key] = self._record(key)
+        recorded = self._recorded[key]
+        if recorded is None:
+            return self._train(key)
+        recorded.graph.replay()
+        return recorded.terms
+
+    def _train(self, heads: tuple[str, ...]) -> dict[str, Tensor]:
+        train = self.eager if self.store.is_resident else self.eager.train_on
+        return train(self._input, heads)
+
+    def _record(self, heads: tuple[str, ...]) -> _Recorded | None:
+        terms: dict[str, Tensor] = {}
+
+        def step() -> None:
+            terms.update(self._train(heads))
+
+        try:
+            with unchanged(self.eager):
+                graph = self._capture(step, self.generator)
+        except RuntimeError as error:  # torch's own, of whatever cannot be captured
+            reason = str(error).splitlines()[0]
+            self._warn(f"the step cannot be captured, so it runs eagerly and slower: {reason}")
+            return None
+        return _Recorded(graph, terms)
+
+
+class CudaCapture:
+    """Graphs that share one pool of memory: they never run at the same time."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, function: Callable[[], None], generator: torch.Generator) -> Graph:
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(_WARM_UPS):
+                function()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(generator)
+        # A streamed set's reading thread may wait for its copies meanwhile.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            function()
+        return graph
+
+
+@contextmanager
+def unchanged(step: EagerStep) -> Iterator[None]:
+    """Steps inside the block leave no trace: weights, statistics, optimiser and generator."""
+    weights = list(step.network.state_dict().values())
+    kept = [tensor.clone() for tensor in weights]
+    state = {key: tensor.clone() for key, tensor in _state(step.optimiser).items()}
+    generator_state = step.generator.get_state()
+    try:
+        yield
+    finally:
+        for tensor, before in zip(weights, kept, strict=True):
+            tensor.copy_(before)
+        for key, tensor in _state(step.optimiser).items():
+            if key in state:
+                tensor.copy_(state[key])
+            else:
+                tensor.zero_()
+        if isinstance(step.optimiser, FlatAdam):
+            step.optimiser.refresh()
+        step.generator.set_state(generator_state)
+
+
+def _state(optimiser: torch.optim.Optimizer) -> dict[tuple[int, str], Tensor]:
+    return {
+        (id(parameter), name): value
+        for parameter, values in optimiser.state.items()
+        for name, value in values.items()
+        if isinstance(value, Tensor)
+    }

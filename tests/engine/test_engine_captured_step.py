@@ -1,0 +1,176 @@
+"""The captured step by a graph that replays on the CPU; the real one where there is a GPU."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dcdc.assembly import build_training, resolve
+from dcdc.engine.captured_step import CapturedStep, unchanged
+from dcdc.engine.observer import SilentObserver
+from dcdc.engine.step import one_pass, two_passes
+
+OVER, CLUSTER = ("over_clustering_head",), ("cluster_head",)
+
+
+class FakeGraph:
+    """As torch has it: warmed up and recorded, then run again on what lies in the same places."""
+
+    def __init__(self, function, generator, fail=False):
+        self.function, self.generator = function, generator
+        function()
+        function()
+        if fail:
+            raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    def replay(self):
+        self.function()
+
+
+def training(config, image_set):
+    return build_training(resolve(config, image_set), image_set, SilentObserver(), None).trainer
+
+
+def captured(trainer, fail=False):
+    warnings = []
+    trainer.step = CapturedStep(
+        trainer.step,
+        trainer.plan.batch_size,
+        warn=warnings.append,
+        capture=lambda function, generator: FakeGraph(function, generator, fail),
+    )
+    return warnings
+
+
+def weights(trainer):
+    return [tensor.clone() for tensor in trainer.network.state_dict().values()]
+
+
+def same(left, right):
+    return all(torch.equal(a, b) for a, b in zip(weights(left), weights(right), strict=True))
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_a_whole_run_ends_as_the_eager_one(tiny_config, tiny_set, fail):
+    config = replace(tiny_config, train=replace(tiny_config.train, schedule="cosine"))
+    eager, twin = training(config, tiny_set), training(config, tiny_set)
+    warnings = captured(twin, fail)
+    eager.train()
+    twin.train()
+    assert same(eager, twin)
+    assert [line["loss"] for line in eager.history] == [line["loss"] for line in twin.history]
+    if fail:  # once for each set of heads, in one line
+        assert len(warnings) == 2
+        assert all("runs eagerly" in warning and "\n" not in warning for warning in warnings)
+
+
+def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, monkeypatch):
+    class Streamed:
+        def __init__(self, store):
+            self.store, self.is_resident, self.n_answered = store, False, store.n_answered
+
+        def __getattr__(self, name):
+            return getattr(self.store, name)
+
+    eager, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
+    monkeypatch.setattr(twin.step, "store", Streamed(twin.step.store))
+    captured(twin)
+    eager.train()
+    twin.train()
+    assert same(eager, twin)
+
+
+def test_warming_up_leaves_no_trace(tiny_config, tiny_set):
+    trainer = training(tiny_config, tiny_set)
+    trainer.generator.manual_seed(3)
+    before, drawn = weights(trainer), trainer.generator.get_state()
+    for heads in (OVER, CLUSTER):
+        with unchanged(trainer.step):
+            trainer.step(torch.arange(16), heads)
+        now = weights(trainer)
+        assert all(torch.equal(a, b) for a, b in zip(before, now, strict=True))
+        assert torch.equal(trainer.generator.get_state(), drawn)
+        states = trainer.optimiser.state.values()
+        assert all((value == 0).all() for state in states for value in state.values())
+    trainer.step(torch.arange(16), OVER)
+    kept = {id(p): s["exp_avg"].clone() for p, s in trainer.optimiser.state.items()}
+    with unchanged(trainer.step):
+        trainer.step(torch.arange(16), OVER)
+    assert all(torch.equal(kept[id(p)], s["exp_avg"]) for p, s in trainer.optimiser.state.items())
+
+
+def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_set):
+    config = replace(
+        tiny_config, train=replace(tiny_config.train, schedule="cosine", warmup_epochs=1)
+    )
+    plain, held = training(config, tiny_set), training(config, tiny_set)
+    rate = torch.tensor(0.5)
+    held.optimiser.param_groups[0]["lr"] = rate
+    seen = {"plain": [], "held": []}
+    for name, trainer in (("plain", plain), ("held", held)):
+        step = trainer.step
+
+        def watched(indices, heads, name=name, trainer=trainer, step=step):
+            seen[name].append(float(trainer.optimiser.param_groups[0]["lr"]))
+            return step(indices, heads)
+
+        trainer.step = watched
+        trainer.train()
+    assert seen["held"] == pytest.approx(seen["plain"], rel=1e-6)
+    assert len(set(seen["held"])) > 5
+    assert held.optimiser.param_groups[0]["lr"] is rate
+
+
+@pytest.mark.parametrize("trunk", ["small", "resnet18"])
+def test_one_pass_means_what_two_passes_mean(tiny_config, tiny_set, trunk):
+    config = replace(tiny_config, network=replace(tiny_config.network, trunk=trunk))
+    trainers = [training(config, tiny_set) for _ in range(2)]
+    terms = []
+    for trainer, passes in zip(trainers, (two_passes, one_pass), strict=True):
+        trainer.step.passes = passes
+        trainer.network.double()
+        trainer.step._apply_copies = doubled(trainer.step._apply_copies)
+        trainer.generator.manual_seed(0)
+        for _ in range(3):
+            found = trainer.step(torch.arange(16), (*CLUSTER, *OVER))
+        terms.append(found)
+    for name in terms[0]:
+        torch.testing.assert_close(terms[0][name], terms[1][name], rtol=1e-9, atol=1e-12)
+    two, one = (trainer.network.state_dict() for trainer in trainers)
+    for name in two:
+        torch.testing.assert_close(one[name], two[name], rtol=1e-6, atol=1e-9, msg=name)
+
+
+def doubled(apply):
+    return lambda *arguments: tuple(copy.double() for copy in apply(*arguments))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+class TestOnAGpu:
+    def losses(self, config, image_set, n_steps=200, **train):
+        config = replace(config, train=replace(config.train, device="cuda", **train))
+        trainer = training(config, image_set)
+        trainer.generator.manual_seed(0)
+        trainer.network.train()
+        order = torch.Generator().manual_seed(1)
+        found = []
+        for number in range(n_steps):
+            indices = torch.randperm(len(image_set.images), generator=order)[:16].cuda()
+            heads = OVER if number % 2 else CLUSTER
+            found.append(trainer.step(indices, heads)["loss"].clone())
+        return torch.stack(found).cpu()
+
+    def test_captured_is_eager_in_float32(self, tiny_config, tiny_set):
+        plain = {"precision": "float32", "passes": "two", "capture": False}
+        eager = self.losses(tiny_config, tiny_set, 20, **plain)
+        graph = self.losses(tiny_config, tiny_set, 20, precision="float32", compile="off")
+        torch.testing.assert_close(graph, eager, rtol=2e-3, atol=2e-3)
+
+    @pytest.mark.parametrize("compiled", ["off", "on"])
+    def test_captured_bfloat16_follows_eager_float32(self, tiny_config, tiny_set, compiled):
+        plain = {"precision": "float32", "passes": "two", "capture": False}
+        eager = self.losses(tiny_config, tiny_set, **plain)
+        graph = self.losses(tiny_config, tiny_set, precision="bfloat16", compile=compiled)
+        smoothed = [curve.unfold(0, 20, 1).mean(1) for curve in (eager, graph)]
+        assert (smoothed[0] - smoothed[1]).abs().max() < 0.1

@@ -1,0 +1,177 @@
+"""Against torch's own Adam, step by step; the kernel through Triton's interpreter."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+from dcdc.assembly import build_training, resolve
+from dcdc.engine.flat_adam import FlatAdam
+from dcdc.engine.observer import SilentObserver
+from dcdc.networks import Aside, ClusteringNetwork
+
+HEADS = ("cluster_head", "over_clustering_head")
+
+
+def network():
+    torch.manual_seed(0)
+    built = ClusteringNetwork(
+        trunk="resnet18", in_channels=3, n_clusters=3, n_over_clusters=5, mean=[0.5], std=[0.5]
+    )
+    return built.to(memory_format=torch.channels_last)
+
+
+def train(built, optimiser, n_steps=4):
+    """Gradients are drawn, not computed: tiny ones would turn rounding into large steps."""
+    torch.manual_seed(1)
+    for number in range(n_steps):
+        at_rest = f"heads.{HEADS[number % 2]}"  # heads in turn
+        for name, parameter in built.named_parameters():
+            parameter.grad = torch.randn_like(parameter)
+            if name.startswith(at_rest):
+                parameter.grad = None
+        optimiser.step()
+
+
+def test_without_twins_it_is_adam_and_a_head_at_rest_stays():
+    ours, theirs = network(), network()
+    train(ours, FlatAdam(ours, torch.tensor(1e-2), half=False))
+    train(theirs, torch.optim.Adam(theirs.parameters(), lr=1e-2))
+    for (name, left), right in zip(
+        ours.state_dict().items(), theirs.state_dict().values(), strict=True
+    ):
+        torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_weights_keep_their_values_and_layout_and_share_one_buffer():
+    plain, flat = network(), network()
+    optimiser = FlatAdam(flat, torch.tensor(1e-3))
+    for left, right in zip(plain.parameters(), flat.parameters(), strict=True):
+        assert torch.equal(left, right)
+        assert left.stride() == right.stride()
+    convolutions = optimiser.spans[0]
+    assert convolutions.weight.numel() == sum(p.numel() for p in convolutions.parameters)
+    assert {p.untyped_storage().data_ptr() for p in convolutions.parameters} == {
+        convolutions.weight.untyped_storage().data_ptr()
+    }
+
+
+def test_twins_follow_the_weights_through_steps_and_loading():
+    built = network()
+    optimiser = FlatAdam(built, torch.tensor(1e-2))
+    convolutions = optimiser.spans[0]
+    start = convolutions.weight.clone()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False):
+        convolutions.gradient.normal_()
+        optimiser.step()
+    assert not torch.equal(convolutions.weight, start)
+    assert torch.equal(convolutions.twin, convolutions.weight.bfloat16())
+    built.load_state_dict(network().state_dict())
+    assert torch.equal(convolutions.weight, start)
+    assert torch.equal(convolutions.twin, start.bfloat16())
+
+
+def test_the_state_is_saved_and_loaded_into_the_same_place():
+    built, other = network(), network()
+    optimiser = FlatAdam(built, torch.tensor(1e-3), half=False)
+    train(built, optimiser, 3)
+    saved = {
+        index: {name: value.clone() for name, value in values.items()}
+        for index, values in optimiser.state_dict()["state"].items()
+    }
+    fresh = FlatAdam(other, torch.tensor(1e-3), half=False)
+    places = [span.first.data_ptr() for span in fresh.spans]
+    fresh.load_state_dict({"state": saved})
+    other.load_state_dict(built.state_dict())
+    assert places == [span.first.data_ptr() for span in fresh.spans]
+    train(built, optimiser, 2)
+    train(other, fresh, 2)
+    for left, right in zip(built.parameters(), other.parameters(), strict=True):
+        assert torch.equal(left, right)
+
+
+def test_gradients_reach_the_twins_place():
+    built = network()
+    optimiser = FlatAdam(built, torch.tensor(1e-3))
+    layer = built.trunk.stages[0].conv1
+    layer.aside = Aside()
+    x = torch.randn(2, 64, 5, 5).bfloat16()
+    layer(x).sum().backward()
+    plain = torch.nn.functional.conv2d(x, layer.twin.detach().requires_grad_(), padding=1)
+    assert plain.dtype == torch.bfloat16
+    assert layer.weight.grad is None
+    assert optimiser.spans[0].gradient.abs().sum() > 0
+    assert torch.equal(layer.twin_gradient.isfinite(), torch.ones_like(layer.twin).bool())
+
+
+KERNEL = """
+import torch
+from dcdc.engine.flat_adam import _span, update_eagerly
+from dcdc.engine.flat_adam_kernel import launch
+from dcdc.engine.flat_adam import BETAS, EPS
+torch.manual_seed(0)
+for twins in (False, True):
+    spans = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        weights = [torch.nn.Parameter(torch.randn(shape)) for shape in ((5, 7, 3, 3), (2100,))]
+        spans.append(_span(weights, twins))
+    for step in range(1, 4):
+        gradient = torch.randn_like(spans[0].gradient)
+        corrections = 1 - torch.tensor(BETAS) ** step
+        for span in spans:
+            span.gradient.copy_(gradient)
+        launch(spans[0], torch.tensor(0.01), corrections, BETAS, EPS)
+        update_eagerly(spans[1], torch.tensor(0.01), corrections)
+        for name in ("weight", "first", "second"):
+            ours, theirs = (getattr(span, name) for span in spans)
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
+        if twins:
+            torch.testing.assert_close(spans[0].twin, spans[1].twin, rtol=1e-2, atol=1e-2)
+print("agrees")
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
+def test_the_kernel_does_what_the_eager_update_does():
+    finished = subprocess.run(
+        [sys.executable, "-c", KERNEL],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.stdout == "agrees\n", finished.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_run_with_twins_follows_one_without(tiny_config, tiny_set):
+    config = replace(
+        tiny_config,
+        network=replace(tiny_config.network, trunk="resnet18"),
+        train=replace(tiny_config.train, device="cuda", epochs=8, precision="bfloat16"),
+    )
+    losses = []
+    for plain in (False, True):
+        trainer = build_training(
+            resolve(config, tiny_set), tiny_set, SilentObserver(), None
+        ).trainer
+        step = trainer.step.eager
+        assert isinstance(step.optimiser, FlatAdam)
+        if plain:
+            for layer in trainer.network.modules():
+                if hasattr(layer, "twin"):
+                    layer.twin = layer.twin_gradient = None
+            rate = torch.tensor(config.train.learning_rate, device="cuda")
+            optimiser = torch.optim.Adam(
+                trainer.network.parameters(), lr=rate, fused=True, capturable=True
+            )
+            step.optimiser = trainer.optimiser = optimiser
+        trainer.train()
+        losses.append([line["loss"] for line in trainer.history])
+    assert losses[0] == pytest.approx(losses[1], abs=0.15)
