@@ -2,6 +2,7 @@
 
 import typer
 
+from dcdc.cli.bench import bench
 from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
 from dcdc.cli.faults import exit_codes
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (fit, predict, evaluate, report, presets):
+for verb in (fit, predict, evaluate, report, presets, bench):
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

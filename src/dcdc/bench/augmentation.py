@@ -1,0 +1,52 @@
+"""The copies alone: the paper's perturbations of 32-pixel images, eager and as a CUDA graph."""
+
+from collections.abc import Generator
+from dataclasses import asdict
+from functools import partial
+
+import torch
+
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.bench.cuda import CapturedCall
+from dcdc.bench.rows import Measured, Trial
+from dcdc.bench.timing import time_calls
+from dcdc.presets import preset
+
+PRESET = "cifar10-paper"
+BATCH_SIZES = (50, 1000)
+
+
+def augment_trials(device: torch.device, seconds: float) -> Generator[Trial, None, None]:
+    for batch_size in BATCH_SIZES:
+        for way in ("eager", "captured"):
+            name = trial_name(batch_size, way)
+            yield Trial(name, partial(_measure, batch_size, way == "captured", device, seconds))
+
+
+def trial_name(batch_size: int, way: str) -> str:
+    return f"{batch_size} x {preset(PRESET).train.n_repeats} copies, {way}"
+
+
+def _measure(batch_size: int, captured: bool, device: torch.device, seconds: float) -> Measured:
+    config = preset(PRESET)
+    side, n_repeats = config.data.size, config.train.n_repeats
+    assert side is not None
+    perturbations = asdict(config.augment)
+    original_copy = OriginalCopy(side, perturbations.pop("resize_to"))
+    perturbed_copy = PerturbedCopy(n_repeats=n_repeats, **perturbations)
+    images = torch.randint(
+        0, 256, (batch_size, 3, side, side), dtype=torch.uint8, device=device
+    ).contiguous(memory_format=torch.channels_last)
+    generator = torch.Generator(device=device).manual_seed(0)
+
+    def both_copies() -> None:
+        original_copy(images, generator)
+        perturbed_copy(images, generator)
+
+    call = CapturedCall(both_copies, device, generator) if captured else both_copies
+    return Measured(
+        time_calls(call, device, seconds),
+        images=batch_size,
+        copies=batch_size * (1 + n_repeats),
+        details={"side": side, "n_repeats": n_repeats},
+    )

@@ -1,0 +1,65 @@
+"""What CUDA alone has: graphs, a count of its memory, convolutions chosen by trying them."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+_SIDE_STREAM_CALLS = 3
+
+
+class CapturedCall:
+    """A call as a CUDA graph, so that launching its kernels takes no time."""
+
+    def __init__(
+        self,
+        call: Callable[[], object],
+        device: torch.device,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if device.type != "cuda":
+            raise RuntimeError(f"a graph needs CUDA, not {device.type}")
+        self._call = call  # keeps alive what the graph reads
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_SIDE_STREAM_CALLS):
+                call()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._graph = torch.cuda.CUDAGraph()
+        if generator is not None:
+            self._graph.register_generator_state(generator)
+        with torch.cuda.graph(self._graph):
+            call()
+
+    def __call__(self) -> None:
+        self._graph.replay()
+
+
+@contextmanager
+def fastest_convolutions() -> Iterator[None]:
+    """cuDNN tries its algorithms on each new shape and keeps the fastest."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+def start_peak(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.empty(1, device=device)  # there is nothing to reset before the first
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_bytes(device: torch.device) -> int | None:
+    """Allocated at once since `start_peak`; None without CUDA."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+
+
+def release_memory(device: torch.device) -> None:
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

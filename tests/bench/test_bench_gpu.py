@@ -1,0 +1,26 @@
+import pytest
+import torch
+
+from dcdc.bench import PARTS
+from dcdc.bench.case import build_case
+from dcdc.bench.ratios import ratios
+from dcdc.bench.session import Session, measure
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-paper"])
+def test_every_part_is_possible(name):
+    case = build_case(name, {"train.device": "cuda"}, [])
+    session = Session([case], PARTS, torch.device("cuda"), seconds=0.2, n_workers=4)
+    rows = list(measure(session, lambda _: None))
+    assert {row.part for row in rows} == set(PARTS)
+    for row in rows:
+        assert row.not_possible is None, row
+        assert row.measured.timing.n_blocks == 7
+        assert not row.measured.details.get("warnings"), row
+    assert all(row.measured.peak_gpu_bytes > 0 for row in rows if row.part == "steps")
+    assert len(ratios(rows)) >= 7

@@ -1,0 +1,68 @@
+import pytest
+
+from dcdc.bench import augmentation, floors, reference, stores
+from dcdc.bench.ratios import ratios
+from dcdc.bench.rows import Measured, Row
+from dcdc.bench.timing import Timing
+
+
+def row(part, preset, name, ms, spread=1.0, copies=0, **details):
+    timing = Timing(ms, ms / spread, ms * spread, 7, 3, 0.1)
+    return Row(part, preset, name, Measured(timing, copies=copies, details=details))
+
+
+OURS = row("steps", "digits", "a step", 2.0, spread=2, heads=["cluster_head"])
+OTHER_HEAD = row("steps", "digits", "another", 500.0, heads=["over_clustering_head"])
+LOADED = row("reference", "digits", reference.STEP_AND_LOADER, 24.0, spread=1.5)
+ALONE = row("reference", "digits", reference.STEP_ALONE, 10.0)
+CONVOLUTIONS = row("floors", "digits", floors.CONVOLUTIONS, 1.0)
+ARITHMETIC = row("floors", "digits", floors.ARITHMETIC, 0.5)
+
+
+def by_name(rows):
+    return {(ratio.preset, ratio.name): ratio for ratio in ratios(rows)}
+
+
+def test_the_cluster_heads_step_is_held_against_reference_and_floors():
+    found = by_name([OTHER_HEAD, OURS, LOADED, ALONE, CONVOLUTIONS, ARITHMETIC])
+    assert {name: ratio.value for (_, name), ratio in found.items()} == {
+        "reference with its loader / ours": 12,
+        "reference without loading / ours": 5,
+        "ours / convolutions alone": 2,
+        "ours / arithmetic alone": 4,
+    }
+    loaded = found["digits", "reference with its loader / ours"]
+    assert (loaded.lowest, loaded.highest, loaded.n_blocks) == (4, 36, (7, 7))
+
+
+def test_what_is_missing_or_not_possible_has_no_ratio():
+    failed = Row("floors", "digits", floors.CONVOLUTIONS, not_possible="no memory")
+    assert [ratio.name for ratio in ratios([OURS, failed, ARITHMETIC])] == [
+        "ours / arithmetic alone"
+    ]
+    assert ratios([LOADED, ALONE, CONVOLUTIONS]) == []
+
+
+def test_presets_are_not_mixed():
+    assert ratios([OURS, row("floors", "cifar10-paper", floors.ARITHMETIC, 1.0)]) == []
+
+
+def test_copies_compare_whatever_their_number():
+    small, large = augmentation.BATCH_SIZES
+    rows = [
+        row("augment", None, augmentation.trial_name(small, "eager"), 2.0, copies=200),
+        row("augment", None, augmentation.trial_name(small, "captured"), 1.0, copies=200),
+        row("augment", None, augmentation.trial_name(large, "eager"), 4.0, copies=4000),
+        row("reference", augmentation.PRESET, reference.LOADER_ALONE, 12.0, copies=100),
+        row("store", None, stores.RESIDENT, 1.0),
+        row("store", None, stores.STREAMED, 3.0),
+    ]
+    values = {name: ratio.value for (_, name), ratio in by_name(rows).items()}
+    assert values == pytest.approx(
+        {
+            f"copies of {small}: reference loader / eager": 12,
+            f"copies of {small}: eager / captured": 2,
+            f"copies of {large}: reference loader / eager": 120,
+            "streamed / resident batch": 3,
+        }
+    )

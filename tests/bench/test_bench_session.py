@@ -1,0 +1,107 @@
+"""All parts on the CPU at tiny sizes, and parts that fail while others go on."""
+
+import tempfile
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dcdc.bench import PARTS, augmentation, floors, stores
+from dcdc.bench.case import build_case, random_images
+from dcdc.bench.session import Session, measure
+from dcdc.presets import preset
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(augmentation, "BATCH_SIZES", (2,))
+    monkeypatch.setattr(floors, "_SIDE", 64)
+    for name, value in (("_N_IMAGES", 40), ("_BATCH_SIZE", 8), ("_ANNOUNCED", 5)):
+        monkeypatch.setattr(stores, name, value)
+
+
+def rows_of(*cases, parts=PARTS):
+    announced = []
+    session = Session(cases, parts, torch.device("cpu"), seconds=0.02, n_workers=1)
+    rows = list(measure(session, announced.append))
+    return rows, announced
+
+
+def test_every_part_is_measured_with_its_n_and_spread(digits):
+    rows, announced = rows_of(digits)
+    assert {row.part for row in rows} == set(PARTS)
+    assert len(announced) == len(rows) == 12
+    for row in rows:
+        if row.name.endswith("captured"):
+            assert row.not_possible == "a graph needs CUDA, not cpu"
+        else:
+            assert row.not_possible is None, row
+            assert row.measured.timing.n_blocks >= 2
+            assert row.measured.timing.spread >= 1
+
+
+def test_both_heads_in_turn_or_together(digits):
+    rows, _ = rows_of(digits, parts=["steps"])
+    assert [row.measured.details["heads"] for row in rows] == [
+        ["over_clustering_head"],
+        ["cluster_head"],
+    ]
+    joint = replace(
+        digits, config=replace(digits.config, train=replace(digits.config.train, heads="joint"))
+    )
+    (row,), _ = rows_of(joint, parts=["steps"])
+    assert row.measured.details["heads"] == ["cluster_head", "over_clustering_head"]
+    assert (row.measured.images, row.measured.copies) == (4, 12)
+
+
+def test_a_case_that_cannot_run_stops_no_other(digits):
+    """Three channels for a network of one."""
+    coloured = random_images(preset("cifar10-paper"))
+    broken = replace(digits, preset="broken", image_set=coloured)
+    rows, _ = rows_of(broken, digits, parts=["steps", "floors"])
+    for row in rows:
+        if row.preset == "digits" or row.name.startswith("product"):
+            assert row.not_possible is None, row
+        else:
+            assert row.measured is None
+            assert "channel" in row.not_possible
+
+
+def test_a_part_that_cannot_begin_stops_no_other(digits, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
+    rows, _ = rows_of(digits, parts=["store", "floors"])
+    *others, last = rows
+    assert all(row.measured for row in others)
+    assert (last.name, last.measured) == ("the rest of store", None)
+    assert "/nowhere/at/all" in last.not_possible
+
+
+def test_threads_are_the_presets_and_come_back(digits, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "dcdc.bench.steps.time_calls", lambda *_: seen.append(torch.get_num_threads())
+    )
+    before = torch.get_num_threads()
+    two = replace(
+        digits, config=replace(digits.config, train=replace(digits.config.train, threads=2))
+    )
+    rows_of(two, parts=["steps"])
+    assert seen == [2, 2]
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("digits", (10_000, 8, 8, 1)),
+        ("cifar10-paper", (10_000, 32, 32, 3)),
+        ("stl10-paper", (2427, 96, 96, 3)),
+    ],
+)
+def test_images_are_as_many_as_fit_and_of_the_presets_shape(name, shape):
+    assert random_images(preset(name)).images.shape == shape
+
+
+def test_there_are_enough_images_for_a_large_batch():
+    case = build_case("digits", {"train.device": "cpu", "train.batch_size": 30_000}, [])
+    assert case.image_set.n_images == 60_000

@@ -1,0 +1,123 @@
+import json
+import os
+import signal
+
+import pytest
+
+from dcdc.assembly import build_training
+from dcdc.bench import PARTS, augmentation, session, steps, stores
+from dcdc.bench.rows import Trial
+
+TINY = [
+    *("--preset", "digits", "--device", "cpu", "--batch-size", "4", "--seconds", "0.02"),
+    *("--workers", "1", "--set", "train.n_repeats=2"),
+]
+ROW_KEYS = {
+    *("part", "preset", "name", "not_possible"),
+    *("ms", "fastest_ms", "slowest_ms", "spread", "n_blocks", "calls_per_block"),
+    *("warm_up_seconds", "images", "copies", "images_per_second", "copies_per_second"),
+    *("peak_gpu_bytes", "details"),
+}
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(augmentation, "BATCH_SIZES", (2,))
+    monkeypatch.setattr(stores, "_N_IMAGES", 40)
+
+
+def test_a_table_on_stdout_and_everything_in_json(dcdc, tmp_path):
+    code, out, err = dcdc("bench", *TINY, "--json", "found/bench.json")
+    assert code == 0, err
+    assert "measuring digits: step, cluster head" in err
+    assert "not possible: a graph needs CUDA, not cpu" in out
+    assert "digits: reference with its loader / ours" in out
+
+    record = json.loads((tmp_path / "found" / "bench.json").read_text())
+    assert record.keys() == {
+        *("device", "cpu_cores", "dcdc", "torch", "pillow", "python", "seconds", "n_workers"),
+        *("complete", "configs", "rows", "ratios"),
+    }
+    assert record["complete"] is True
+    assert record["n_workers"] == 1
+    assert record["configs"]["digits"]["train"]["batch_size"] == 4
+    assert [row["part"] for row in record["rows"]] == [
+        *("steps", "steps", "reference", "reference", "reference"),
+        *("floors", "floors", "floors", "augment", "augment", "store", "store"),
+    ]
+    for row in record["rows"]:
+        assert row.keys() == ROW_KEYS
+        assert row["name"] in out
+        if row["not_possible"] is None:
+            assert row["fastest_ms"] <= row["ms"] <= row["slowest_ms"]
+            assert row["spread"] == pytest.approx(row["slowest_ms"] / row["fastest_ms"])
+            assert row["n_blocks"] >= 2
+            if row["copies"]:
+                rate = row["copies"] / row["ms"] * 1000
+                assert row["copies_per_second"] == pytest.approx(rate)
+        else:
+            assert row["ms"] is None
+    assert {row["copies"] for row in record["rows"] if row["preset"]} == {12, None}
+    for ratio in record["ratios"]:
+        assert ratio.keys() == {"preset", "name", "value", "lowest", "highest", "n_blocks"}
+        assert ratio["lowest"] <= ratio["value"] <= ratio["highest"]
+    assert len(record["ratios"]) == 5
+
+
+def test_parts_are_chosen_and_come_in_their_order(dcdc):
+    code, out, _ = dcdc("bench", *TINY, "--what", "store, steps")
+    assert code == 0
+    assert "step, cluster head" in out
+    assert "streamed / resident batch" in out
+    assert "loader" not in out
+    assert out.index("step, cluster head") < out.index("resident batch")
+
+
+def test_ctrl_c_leaves_what_was_measured(dcdc, monkeypatch, tmp_path):
+    def interrupted(_device, _seconds):
+        yield Trial("interrupted", lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    monkeypatch.setattr(session, "store_trials", interrupted)
+    code, out, err = dcdc("bench", *TINY, "--what", "steps,store", "--json", "bench.json")
+    assert code == 130
+    assert err.splitlines()[-1].startswith("dcdc: interrupted")
+    assert "step, cluster head" in out
+    record = json.loads((tmp_path / "bench.json").read_text())
+    assert record["complete"] is False
+    assert [row["part"] for row in record["rows"]] == ["steps", "steps"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--preset", "digit"), "did you mean 'digits'?"),
+        (("--what", "steps,flors"), "did you mean 'floors'?"),
+        (("--what", ""), f"Parts: {', '.join(PARTS)}"),
+        (("--seconds", "0"), "--seconds is 0.0"),
+        (("--seconds", "nan"), "--seconds is nan"),
+        (("--workers", "0"), "--workers is 0"),
+        (("--device", "gpu"), "not one of auto, cpu, cuda, mps"),
+        (("--batch-size", "1"), "train.batch_size = 1 must be at least 2"),
+        (("--set", "train.bach_size=4"), "did you mean 'train.batch_size'?"),
+        (("--set", "augment.hue=2"), "hue is 2"),
+        (("--json", "."), "is a folder"),
+    ],
+)
+def test_wrong_use_is_one_line(dcdc, flags, message):
+    code, out, err = dcdc("bench", *flags)
+    assert code == 2
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("dcdc: ")
+    assert message in line
+
+
+def test_what_the_engine_warns_of_is_shown(dcdc, monkeypatch):
+    def warning(config, image_set, observer, folder):
+        observer.warn("the step runs eagerly and slower")
+        return build_training(config, image_set, observer, folder)
+
+    monkeypatch.setattr(steps, "build_training", warning)
+    code, out, _ = dcdc("bench", *TINY, "--what", "steps")
+    assert code == 0
+    assert "the step runs eagerly and slower" in out
