@@ -104,3 +104,13 @@ def test_a_model_that_does_not_fit_its_config_is_named(good_config, tiny_set, tm
     folder.write_config(config)
     with pytest.raises(InputError, match=r"model.safetensors does not fit .*config.json"):
         dcdc.load(folder.path)
+
+
+def test_a_model_trained_in_bfloat16_on_a_gpu_answers_on_a_cpu(tiny_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    trained = run(tiny_config, tiny_set, folder=folder)
+    config = folder.read_config()
+    config["train"] |= {"precision": "bfloat16", "device": "cuda"}  # as a GPU leaves it
+    folder.write_config(config)
+    answered = dcdc.load(folder.path, device="cpu").predict(tiny_set.images)
+    assert np.array_equal(answered, trained.assigned.assignments)

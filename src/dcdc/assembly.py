@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import RunConfig
+from dcdc.config import Precision, RunConfig
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep
@@ -57,9 +57,7 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     if alone < 1:
         alone = min(round(alone * train.epochs), train.epochs - 1)
     device = pick_device(train.device)
-    precision = train.precision
-    if precision == "auto":
-        precision = "bfloat16" if device.type == "cuda" else "float32"
+    precision = _precision(train.precision, device)
     resolved = replace(
         config,
         n_clusters=n_clusters,
@@ -72,6 +70,12 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     _perturbed_copy(resolved)
     autocast(device, precision)
     return resolved
+
+
+def _precision(chosen: Precision, device: torch.device) -> Precision:
+    if chosen != "auto":
+        return chosen
+    return "bfloat16" if device.type == "cuda" else "float32"
 
 
 def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:
@@ -130,7 +134,7 @@ def build_model(config: RunConfig) -> TrainedModel:
         network,
         _original_copy(config),
         device=device,
-        autocast=partial(autocast, device, config.train.precision),
+        autocast=partial(autocast, device, _precision(config.train.precision, device)),
     )
 
 

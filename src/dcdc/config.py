@@ -16,6 +16,7 @@ from typing import Any, Literal
 from dcdc.errors import InputError
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     schedule: Literal["constant", "cosine"] = "constant"
     warmup_epochs: float = 0.0
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Precision = "auto"
     """Of products; weights, losses and statistics are float32. auto: bfloat16 on CUDA."""
     passes: Literal["auto", "one", "two"] = "auto"
     """Original and perturbed copies through the network together, with batch-norm statistics per

@@ -104,7 +104,9 @@ def _run(
 def load(path: str | Path, device: str = "auto") -> TrainedModel:
     """The model of a finished run, ready to predict."""
     folder = RunFolder.open(Path(path))
-    model = build_model(with_values(read_config(folder), {"train.device": device}))
+    # A network trained in bfloat16 on a GPU answers in float32 on a CPU.
+    here = {"train.device": device, "train.precision": "auto"}
+    model = build_model(with_values(read_config(folder), here))
     try:
         model.network.load_state_dict(folder.read_model())
     except RuntimeError as error:

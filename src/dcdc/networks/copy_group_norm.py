@@ -92,7 +92,7 @@ def _by_group(norm: Callable[[Tensor], Tensor], x: Tensor, groups: tuple[int, ..
 def _add_and_relu(x: Tensor, residual: Tensor | None, relu: bool) -> Tensor:
     if residual is not None:
         x = x + residual
-    return F.relu(x) if relu else x
+    return F.relu(x, inplace=True) if relu else x  # no backward pass needs what was there
 
 
 def _checked(groups: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
