@@ -1,5 +1,10 @@
 """Small images that any method can tell apart, and a run short enough for every test."""
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
@@ -72,3 +77,22 @@ TINY_FLAGS = [
 @pytest.fixture(scope="session")
 def tiny_flags() -> list[str]:
     return list(TINY_FLAGS)
+
+
+@pytest.fixture
+def interpreted():
+    """Runs a script in a process whose Triton kernels are interpreted on the CPU; what it says."""
+    if find_spec("triton") is None:
+        pytest.skip("triton is not installed")
+
+    def run(script: str) -> str:
+        finished = subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"TRITON_INTERPRET": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return finished.stdout + finished.stderr
+
+    return run

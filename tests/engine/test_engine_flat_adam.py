@@ -1,10 +1,6 @@
 """Against torch's own Adam, step by step; the kernel through Triton's interpreter."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 import torch
@@ -136,16 +132,8 @@ print("agrees")
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
-def test_the_kernel_does_what_the_eager_update_does():
-    finished = subprocess.run(
-        [sys.executable, "-c", KERNEL],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.stdout == "agrees\n", finished.stderr
+def test_the_kernel_does_what_the_eager_update_does(interpreted):
+    assert interpreted(KERNEL) == "agrees\n"
 
 
 @pytest.mark.gpu

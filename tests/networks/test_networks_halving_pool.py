@@ -1,10 +1,5 @@
 """Against PyTorch's own pool; the kernel through Triton's interpreter, in a process told so."""
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -37,16 +32,8 @@ print("agrees")
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
-def test_the_kernel_does_what_pytorch_does_ties_included():
-    finished = subprocess.run(
-        [sys.executable, "-c", KERNEL],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.stdout == "agrees\n", finished.stderr
+def test_the_kernel_does_what_pytorch_does_ties_included(interpreted):
+    assert interpreted(KERNEL) == "agrees\n"
 
 
 @pytest.mark.gpu

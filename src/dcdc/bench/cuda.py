@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-_SIDE_STREAM_CALLS = 3
+from dcdc.engine.captured_step import CudaCapture
 
 
 class CapturedCall:
@@ -21,17 +21,7 @@ class CapturedCall:
         if device.type != "cuda":
             raise RuntimeError(f"a graph needs CUDA, not {device.type}")
         self._call = call  # keeps alive what the graph reads
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(_SIDE_STREAM_CALLS):
-                call()
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        if generator is not None:
-            self._graph.register_generator_state(generator)
-        with torch.cuda.graph(self._graph):
-            call()
+        self._graph = CudaCapture()(call, generator)
 
     def __call__(self) -> None:
         self._graph.replay()

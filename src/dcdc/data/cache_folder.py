@@ -1,7 +1,11 @@
 """Where downloads and decoded images are kept: `DCDC_DATA`, or the user's cache folder."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from dcdc.errors import InputError
 
 VARIABLE = "DCDC_DATA"
 
@@ -14,3 +18,15 @@ def cache_folder() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("dcdc")
+
+
+@contextmanager
+def keeping(what: str, folder: Path) -> Iterator[None]:
+    """A fault of the disk inside the block is the person's to mend: it says where and how."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot keep {what} in {folder}: {error.strerror or error}; make room, check the "
+            f"permissions, or name another folder by {VARIABLE}"
+        ) from None

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.cache_folder import VARIABLE, cache_folder
+from dcdc.data.cache_folder import VARIABLE, cache_folder, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import write_text
 
 _FORMAT = 1
+_WHAT = "decoded images"
 _FILES = ("rows", "journal", "done")
 Shape = tuple[int, int, int]  # H, W, C
 
@@ -77,11 +78,11 @@ def cached_rows(
     import filelock
 
     folder = cache_folder() / "decoded" / source.key
-    with _faults_of(folder):
+    with keeping(_WHAT, folder.parent):
         folder.mkdir(parents=True, exist_ok=True)
     if not _Build(folder).is_trusted():
         lock = filelock.FileLock(folder.with_suffix(".lock"))
-        with _faults_of(folder):
+        with keeping(_WHAT, folder.parent):
             try:
                 lock.acquire(timeout=0)
             except filelock.Timeout:
@@ -103,19 +104,8 @@ def kept_note(key: str) -> Iterator[dict[str, Any]]:
     known = dict(note)
     yield note
     if note != known:
-        with _faults_of(file):
+        with keeping(_WHAT, file.parent):
             write_text(file, json.dumps(note))
-
-
-@contextmanager
-def _faults_of(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot keep decoded images in {folder.parent}: {error.strerror or error}; make room "
-            f"or name another folder by {VARIABLE}"
-        ) from None
 
 
 class _Build:
@@ -207,7 +197,7 @@ def _complete(
     for row, why in build.skipped:
         on_skip(row, why)
     _append(build, source, on_skip, progress)
-    with _faults_of(build.folder):
+    with keeping(_WHAT, build.folder.parent):
         build.finish()
 
 
@@ -222,7 +212,7 @@ def _append(
     progress: Callable[[int, int], None],
 ) -> None:
     lines = "".join(json.dumps(line) + "\n" for line in (build.header, *build.entries))
-    with _faults_of(build.folder):
+    with keeping(_WHAT, build.folder.parent):
         write_text(build.journal, lines)
     done = build.n_read
     # unbuffered: rows are in the file before the line that vouches for them
@@ -239,7 +229,7 @@ def _append(
                 "skipped": block.skipped,
             }
             try:
-                with _faults_of(build.folder):
+                with keeping(_WHAT, build.folder.parent):
                     _write(rows, piece)
                     _write(journal, json.dumps(entry).encode() + b"\n")
             except InputError:

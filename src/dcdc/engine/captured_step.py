@@ -23,7 +23,7 @@ class Graph(Protocol):
     def replay(self) -> None: ...
 
 
-Capture = Callable[[Callable[[], None], torch.Generator], Graph]
+Capture = Callable[[Callable[[], object], torch.Generator], Graph]
 """Warms a function up and records it; what it does not run inside may happen again."""
 
 
@@ -93,7 +93,9 @@ class CudaCapture:
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
 
-    def __call__(self, function: Callable[[], None], generator: torch.Generator) -> Graph:
+    def __call__(
+        self, function: Callable[[], object], generator: torch.Generator | None = None
+    ) -> Graph:
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
@@ -101,7 +103,8 @@ class CudaCapture:
                 function()
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(generator)
+        if generator is not None:
+            graph.register_generator_state(generator)
         # A streamed set's reading thread may wait for its copies meanwhile.
         with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             function()

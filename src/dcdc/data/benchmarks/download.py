@@ -25,7 +25,7 @@ from dcdc.data.benchmarks.catalogue import (
     is_here,
     is_placed,
 )
-from dcdc.data.cache_folder import VARIABLE
+from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import remove_leftovers, write_text
 
@@ -59,7 +59,7 @@ def fetch(
     folder = folder_of(benchmark)
     if benchmark.by_hand and not is_here(benchmark):
         raise InputError(f"{benchmark.name} is not here: {how_to_place(benchmark)}")
-    with _faults_of(folder):
+    with keeping("downloads", folder):
         if not is_here(benchmark):
             folder.mkdir(parents=True, exist_ok=True)
             with _only_one(folder, tell):
@@ -72,17 +72,6 @@ def fetch(
             if not file.unpacks_to:
                 _check(file, folder / file.name)
     return folder
-
-
-@contextmanager
-def _faults_of(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"cannot keep downloads in {folder}: {error.strerror or error}; make room, check the "
-            f"permissions, or name another folder by {VARIABLE}"
-        ) from None
 
 
 @contextmanager
