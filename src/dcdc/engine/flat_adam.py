@@ -84,6 +84,8 @@ class FlatAdam(torch.optim.Optimizer):
                 if len(given) < len(span.parameters):
                     continue
                 torch._foreach_copy_(span.gradients, given)
+            else:
+                assert all(weight.grad is None for weight in span.parameters), "not aside"
             span.step.add_(1)
             # 1 - beta^n, which plain arithmetic would round off while n is small
             corrections = -torch.expm1(span.step * self._log_betas)

@@ -49,14 +49,16 @@ class Convolution(nn.Conv2d):
     twin: Tensor | None = None
     """The weight as an optimiser keeps it for products, in half precision..."""
     twin_gradient: Tensor | None = None
-    """...and where it wants the gradient, instead of in `weight.grad`."""
+    """...and where it wants the gradient, instead of in `weight.grad`. Both count in
+    `weight_gradients_aside` alone."""
+    has_gradient = False
+    """Whether a pass of this step has left one there."""
 
     def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        is_plain = self.aside is None and self.twin is None
-        if is_plain or not torch.is_grad_enabled():
+        if self.aside is None or not torch.is_grad_enabled():
             return super().forward(x)
         return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -66,7 +68,7 @@ def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
     layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
     for layer in layers:
-        layer.aside = aside
+        layer.aside, layer.has_gradient = aside, False
     try:
         yield
     finally:
@@ -86,7 +88,7 @@ class _ConvolutionAside(torch.autograd.Function):
             weight = layer.twin
         weight = weight.to(dtype)
         ctx.save_for_backward(x, weight)
-        ctx.layer, ctx.aside = layer, layer.aside or Aside()
+        ctx.layer, ctx.aside = layer, layer.aside
         return torch.conv2d(x, weight, None, layer.stride, layer.padding)
 
     @staticmethod
@@ -106,10 +108,13 @@ class _ConvolutionAside(torch.autograd.Function):
 
         with ctx.aside.work(grad, x, weight):
             of_weight = gradient(of_input=False)
-            if layer.twin_gradient is not None:
-                layer.twin_gradient.copy_(of_weight)
-            else:
+            if layer.twin_gradient is None:
                 of_weight = of_weight.to(layer.weight.dtype)
                 held = layer.weight.grad
                 layer.weight.grad = of_weight if held is None else held + of_weight
+            elif layer.has_gradient:
+                layer.twin_gradient.add_(of_weight)
+            else:
+                layer.twin_gradient.copy_(of_weight)
+                layer.has_gradient = True
         return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None
