@@ -1,0 +1,82 @@
+"""Where a training step's time goes on a GPU, kernel by kernel.
+
+    python benchmarks/step_profile.py --preset cifar10-paper --batch-size 200
+
+The step runs eagerly under torch's profiler. Times are of kernels, so work on two streams at once
+counts twice. Needs a CUDA device.
+"""
+
+import argparse
+from collections import defaultdict
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from dcdc.assembly import build_training
+from dcdc.bench.case import build_case
+from dcdc.engine.observer import SilentObserver
+
+KINDS = {
+    "weight gradients": ("wgrad",),
+    "input gradients": ("dgrad",),
+    "convolutions forward": ("fprop", "convolve", "implicit_gemm", "Convolution"),
+    "norms": ("_partial_statistics", "_apply", "_partial_gradients", "_input_gradient", "norm"),
+    "pool": ("_forward", "_backward", "pool"),
+    "optimiser": ("_adam", "multi_tensor"),
+    "compiled": ("triton_",),
+    "random draws": ("distribution", "philox"),
+    "copies and conversions": ("copy", "Memcpy", "Memset", "Fill"),
+}
+N_STEPS = 5
+
+
+def kind_of(kernel: str) -> str:
+    for kind, marks in KINDS.items():
+        if any(mark in kernel for mark in marks):
+            return kind
+    return "others"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--preset", default="cifar10-paper")
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--most", type=int, default=15, help="single kernels to list")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("there is no CUDA device here")
+    values = {"train.device": "cuda", "train.capture": False}
+    if options.batch_size:
+        values["train.batch_size"] = options.batch_size
+    case = build_case(options.preset, values, options.settings)
+    trainer = build_training(case.config, case.image_set, SilentObserver(), None).trainer
+    trainer.network.train()
+    trainer.generator.manual_seed(0)
+    indices = torch.arange(case.batch_size, device="cuda")
+    heads = trainer.plan.heads[-1:]
+    for _ in range(5):
+        trainer.step(indices, heads)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(N_STEPS):
+            trainer.step(indices, heads)
+        torch.cuda.synchronize()
+    kernels = sorted(profiled.key_averages(), key=lambda found: -found.device_time_total)
+    times: dict[str, float] = defaultdict(float)
+    for kernel in kernels:
+        times[kind_of(kernel.key)] += kernel.device_time_total / N_STEPS
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.preset}, "
+        f"B={len(indices)}"
+    )
+    for kind, time in sorted(times.items(), key=lambda item: -item[1]):
+        print(f"{time:9.1f} us  {kind}")
+    print(f"{sum(times.values()):9.1f} us  in all")
+    for kernel in kernels[: options.most]:
+        time, count = kernel.device_time_total / N_STEPS, kernel.count / N_STEPS
+        print(f"{time:9.1f} us {count:6.1f} x  {kernel.key[:100]}")
+
+
+if __name__ == "__main__":
+    main()
