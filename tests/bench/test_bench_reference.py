@@ -27,8 +27,22 @@ def loader(case, cpu):
     return open_loader(dataset, case.batch_size, 2, cpu)
 
 
+@pytest.fixture(autouse=True)
+def others():
+    """Processes that other tests left running."""
+    BEFORE.clear()
+    BEFORE.update(child.pid for child in multiprocessing.active_children())
+
+
+BEFORE: set[int] = set()
+
+
+def workers() -> set[int]:
+    return {child.pid for child in multiprocessing.active_children()} - BEFORE
+
+
 def no_worker_left() -> bool:
-    return not multiprocessing.active_children()
+    return not workers()
 
 
 def test_a_batch_holds_the_copies_that_are_counted(case, loader):
@@ -38,7 +52,7 @@ def test_a_batch_holds_the_copies_that_are_counted(case, loader):
             assert [copy.shape for copy in batch] == [(4, *case.image_shape)] * 3
             assert sum(map(len, batch)) == case.n_copies == 12
             assert all(copy.is_contiguous() for copy in batch)
-        assert len(multiprocessing.active_children()) == 2
+        assert len(workers()) == 2
     assert no_worker_left()
 
 
@@ -64,9 +78,10 @@ def test_workers_beside_cuda_are_no_forks_of_it(digits, cpu, monkeypatch):
 
 def test_ctrl_c_is_for_the_parent_which_ends_the_workers(loader):
     with pytest.raises(KeyboardInterrupt), loader as batches:
-        next(batches)
-        for child in multiprocessing.active_children():  # a terminal tells the whole group
-            os.kill(child.pid, signal.SIGINT)
+        for _ in range(2):
+            next(batches)  # one of each worker: both have begun
+        for worker in workers():  # a terminal tells the whole group
+            os.kill(worker, signal.SIGINT)
         for _ in range(8):
             next(batches)
         os.kill(os.getpid(), signal.SIGINT)
