@@ -66,8 +66,8 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
         train=replace(train, over_clustering_first=float(alone), precision=precision),
     )
     # These check their own arguments: better here than after a run folder was made.
-    _original_copy(resolved)
-    _perturbed_copy(resolved)
+    build_original_copy(resolved)
+    build_perturbed_copy(resolved)
     autocast(device, precision)
     return resolved
 
@@ -132,7 +132,7 @@ def build_model(config: RunConfig) -> TrainedModel:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return TrainedModel(
         network,
-        _original_copy(config),
+        build_original_copy(config),
         device=device,
         autocast=partial(autocast, device, _precision(config.train.precision, device)),
     )
@@ -161,7 +161,7 @@ def build_training(
         optimiser=optimiser,
         store=store,
         original_copy=model.original_copy,
-        perturbed_copy=_perturbed_copy(config),
+        perturbed_copy=build_perturbed_copy(config),
         loss=partial(dcdc_loss, **asdict(config.loss)),
         generator=generator,
         autocast=model.autocast,
@@ -210,8 +210,7 @@ def _compiled(
     config: RunConfig, device: torch.device, plan: Plan, observer: Observer
 ) -> Callable[[Function], Function]:
     chosen = config.train.compile
-    n_steps = sum(map(plan.steps, range(1, plan.epochs + 1)))
-    is_long = n_steps >= COMPILE_FROM_STEPS
+    is_long = plan.steps_after(0) >= COMPILE_FROM_STEPS
     if device.type != "cuda" or chosen == "off" or (chosen == "auto" and not is_long):
         return as_it_is
     observer.note("perturbations and losses are compiled first: up to a minute, once")
@@ -241,12 +240,12 @@ def build_plan(config: RunConfig, image_set: ImageSet) -> Plan:
     )
 
 
-def _original_copy(config: RunConfig) -> OriginalCopy:
+def build_original_copy(config: RunConfig) -> OriginalCopy:
     assert config.data.size is not None
     return OriginalCopy(config.data.size, config.augment.resize_to)
 
 
-def _perturbed_copy(config: RunConfig) -> PerturbedCopy:
+def build_perturbed_copy(config: RunConfig) -> PerturbedCopy:
     perturbations = asdict(config.augment)
     del perturbations["resize_to"]  # the original copy's
     return PerturbedCopy(n_repeats=config.train.n_repeats, **perturbations)

@@ -174,7 +174,7 @@ def test_threads_and_blocks_change_nothing(side, monkeypatch, tmp_path):
     monkeypatch.setenv("DCDC_DATA", str(tmp_path / "other"))
     for name, value in (("_BLOCK_ROWS", 11), ("_PER_TASK", 3), ("_THREADS_FROM", 33)):
         monkeypatch.setattr(decoded, name, value)
-    monkeypatch.setattr(decoded, "_n_cores", lambda: 4)
+    monkeypatch.setattr(decoded, "available_cores", lambda: 4)
     split = decode_listing(listing(images), size=16, on_bad="skip")
     assert np.array_equal(split.images, plain.images)
     assert (split.names, split.skipped) == (plain.names, plain.skipped)

@@ -1,12 +1,11 @@
 """The copies alone: the paper's perturbations of 32-pixel images, eager and as a CUDA graph."""
 
 from collections.abc import Generator
-from dataclasses import asdict
 from functools import partial
 
 import torch
 
-from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.assembly import build_original_copy, build_perturbed_copy
 from dcdc.bench.cuda import CapturedCall
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
@@ -29,11 +28,8 @@ def trial_name(batch_size: int, way: str) -> str:
 
 def _measure(batch_size: int, captured: bool, device: torch.device, seconds: float) -> Measured:
     config = preset(PRESET)
-    side, n_repeats = config.data.size, config.train.n_repeats
-    assert side is not None
-    perturbations = asdict(config.augment)
-    original_copy = OriginalCopy(side, perturbations.pop("resize_to"))
-    perturbed_copy = PerturbedCopy(n_repeats=n_repeats, **perturbations)
+    original_copy, perturbed_copy = build_original_copy(config), build_perturbed_copy(config)
+    side, n_repeats = original_copy.size, perturbed_copy.n_repeats
     images = torch.randint(
         0, 256, (batch_size, 3, side, side), dtype=torch.uint8, device=device
     ).contiguous(memory_format=torch.channels_last)

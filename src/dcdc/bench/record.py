@@ -3,18 +3,19 @@
 import json
 import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import PIL
 import torch
 
 from dcdc.bench.ratios import ratios
-from dcdc.bench.reference_loader import available_cores
 from dcdc.bench.rows import Row
 from dcdc.bench.session import Session
 from dcdc.config import to_mapping
+from dcdc.run import own_version
 from dcdc.runtime.atomic_files import write_text
+from dcdc.runtime.cores import available_cores
 from dcdc.runtime.device import describe_device
 
 
@@ -26,9 +27,9 @@ def record(session: Session, rows: Sequence[Row], *, complete: bool) -> dict[str
     return {
         "device": describe_device(session.device),
         "cpu_cores": available_cores(),
-        "dcdc": _version_of("dcdc"),
+        "dcdc": own_version(),
         "torch": torch.__version__,
-        "pillow": _version_of("pillow"),
+        "pillow": PIL.__version__,
         "python": platform.python_version(),
         "seconds": session.seconds,
         "n_workers": session.n_workers,
@@ -37,10 +38,3 @@ def record(session: Session, rows: Sequence[Row], *, complete: bool) -> dict[str
         "rows": [row.to_dict() for row in rows],
         "ratios": [ratio.to_dict() for ratio in ratios(rows)],
     }
-
-
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"

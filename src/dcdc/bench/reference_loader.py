@@ -5,7 +5,6 @@ both, by as many workers as two of eight have.
 """
 
 import multiprocessing
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from dcdc.bench.pil_pipeline import PilCopies
+from dcdc.runtime.cores import available_cores
 
 _MOST_WORKERS = 16
 _ENDLESS = 2**40
@@ -67,12 +67,6 @@ def open_loader(
 
 def default_workers() -> int:
     return min(_MOST_WORKERS, available_cores())
-
-
-def available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def worker_context(device: torch.device) -> BaseContext:

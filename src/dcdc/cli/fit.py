@@ -1,7 +1,6 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -183,10 +182,9 @@ def _train(
 
 
 def _read(config: RunConfig, quiet: bool, **how: int) -> "ImageSet":
-    from dcdc.cli.reading import read_images
+    from dcdc.cli.reading import read_configured
 
-    wanted = asdict(config.data)
-    return read_images(wanted.pop("source"), **wanted, **how, quiet=quiet)
+    return read_configured(config.data, **how, quiet=quiet)
 
 
 def _check_baselines(names: list[str]) -> None:

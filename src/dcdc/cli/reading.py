@@ -1,14 +1,22 @@
 """The reading of images, with a bar, that several verbs share."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
 from dcdc.cli.progress import decoding
+from dcdc.config import DataConfig
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
 
 _MOST_SKIPPED_SHOWN = 5
+
+
+def read_configured(data: DataConfig, *, quiet: bool, **how: Any) -> "ImageSet":
+    """A run's own images, as its config names them."""
+    wanted = asdict(data)
+    return read_images(wanted.pop("source"), **wanted, **how, quiet=quiet)
 
 
 def read_images(source: str, *, quiet: bool, **how: Any) -> "ImageSet":

@@ -4,7 +4,6 @@ Shapes: N images, S pixels a side, C channels (1 or 3).
 """
 
 import hashlib
-import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from dcdc.data.image_set import ImageSet, Skipped, check_side
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.row_cache import Block, RowSource, Shape, cached_rows, kept_note
 from dcdc.errors import InputError
+from dcdc.runtime.cores import available_cores
 
 USUAL_SIDES = (8, 16, 28, 32, 64, 96, 128, 224)
 LARGEST_SIDE = 96  # unless asked for: as far as the paper goes
@@ -167,7 +167,7 @@ def _decoded_blocks(listing: Listing, shape: Shape, start: int) -> Iterator[Bloc
         return [decode(image) for image in images]
 
     sides = [header.shorter_side for header in _headers(islice(listing.encoded(start), _PER_TASK))]
-    n_threads = 1 if max(sides, default=0) < _THREADS_FROM else _n_cores()
+    n_threads = 1 if max(sides, default=0) < _THREADS_FROM else available_cores()
     images = listing.encoded(start)
     with ThreadPoolExecutor(n_threads) as pool:
         while block := list(_some(images)):
@@ -195,9 +195,3 @@ def _some(images: Iterator[Encoded]) -> Iterator[Encoded]:
         n_bytes += len(image) if isinstance(image, bytes) else 0
         if n_bytes > _BLOCK_BYTES:
             return
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -50,7 +50,7 @@ class Store(Protocol):
 
 def open_store(images: Images, device: torch.device | str, extra: Images | None = None) -> Store:
     """Resident where the set fits comfortably, streamed where it does not."""
-    parts = [images] if extra is None else [images, extra]
+    parts = _checked(images, extra)
     n_bytes = sum(part.nbytes for part in parts)
     device = torch.device(device)
     if device.type == "cuda":

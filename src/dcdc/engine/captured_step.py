@@ -13,7 +13,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.step import EagerStep
 
 _WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
@@ -114,22 +113,18 @@ class CudaCapture:
 @contextmanager
 def unchanged(step: EagerStep) -> Iterator[None]:
     """Steps inside the block leave no trace: weights, statistics, optimiser and generator."""
-    weights = list(step.network.state_dict().values())
-    kept = [tensor.clone() for tensor in weights]
+    kept = {name: tensor.clone() for name, tensor in step.network.state_dict().items()}
     state = {key: tensor.clone() for key, tensor in _state(step.optimiser).items()}
     generator_state = step.generator.get_state()
     try:
         yield
     finally:
-        for tensor, before in zip(weights, kept, strict=True):
-            tensor.copy_(before)
+        step.network.load_state_dict(kept)  # in place, and tells an optimiser that keeps twins
         for key, tensor in _state(step.optimiser).items():
             if key in state:
                 tensor.copy_(state[key])
             else:
                 tensor.zero_()
-        if isinstance(step.optimiser, FlatAdam):
-            step.optimiser.refresh()
         step.generator.set_state(generator_state)
 
 

@@ -66,6 +66,10 @@ class Plan:
     def steps(self, epoch: int) -> int:
         return sum(map(self.steps_of_pass, self.passes(epoch)))
 
+    def steps_after(self, epoch: int) -> int:
+        """To the end of the plan."""
+        return sum(map(self.steps, range(epoch + 1, self.epochs + 1)))
+
 
 class Trainer:
     """Trains until the plan is done or a signal asks to stop; resumes where it stood.
@@ -119,8 +123,7 @@ class Trainer:
         self.observer.on_start(
             epoch=self.epoch,
             epochs=plan.epochs,
-            steps_left=sum(map(plan.steps, range(self.epoch + 1, plan.epochs + 1)))
-            - self.steps_done,
+            steps_left=plan.steps_after(self.epoch) - self.steps_done,
             batch_size=plan.batch_size,
         )
         if self.folder is not None:
