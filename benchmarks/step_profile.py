@@ -15,6 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 from dcdc.assembly import build_training
 from dcdc.bench.case import build_case
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.plan import HEADS
 
 KINDS = {
     "weight gradients": ("wgrad",),
@@ -54,13 +55,13 @@ def main() -> None:
     trainer.network.train()
     trainer.generator.manual_seed(0)
     indices = torch.arange(case.batch_size, device="cuda")
-    heads = trainer.plan.heads[-1:]
+    heads = trainer.plan.phase(HEADS).heads[-1:]
     for _ in range(5):
-        trainer.step(indices, heads)
+        trainer.steps[HEADS](indices, heads)
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         for _ in range(N_STEPS):
-            trainer.step(indices, heads)
+            trainer.steps[HEADS](indices, heads)
         torch.cuda.synchronize()
     kernels = sorted(profiled.key_averages(), key=lambda found: -found.device_time_total)
     times: dict[str, float] = defaultdict(float)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import Precision, RunConfig
@@ -17,14 +17,33 @@ from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.head_start import start_head_by_k_means
+from dcdc.engine.neighbours import nearest_neighbours
+from dcdc.engine.objectives import (
+    DcdcObjective,
+    Function,
+    InstanceObjective,
+    Objective,
+    Passes,
+    SelfLabelObjective,
+    as_it_is,
+    one_pass,
+    two_passes,
+)
 from dcdc.engine.observer import Observer
-from dcdc.engine.step import EagerStep, Function, Passes, Step, as_it_is, one_pass, two_passes
+from dcdc.engine.plan import HEADS, INSTANCE, SELF_LABEL, Phase, Plan
+from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.engine.trainer import Plan, Trainer
+from dcdc.engine.trainer import Trainer
 from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
 from dcdc.metrics import health_warnings, partition_health, score
-from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, Aside, ClusteringNetwork
+from dcdc.networks import (
+    CLUSTER_HEAD,
+    OVER_CLUSTERING_HEAD,
+    PROJECTION,
+    Aside,
+    ClusteringNetwork,
+)
 from dcdc.presets import largest_side, suggest
 from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
 from dcdc.runtime.seeding import derive_seed
@@ -39,11 +58,7 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     n_clusters = _count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(f"{n_images} images cannot fill {n_clusters} clusters: lower --clusters")
-    if config.train.batch_size > n_images:
-        raise InputError(
-            f"a batch of {config.train.batch_size} is larger than the set of {n_images} images: "
-            f"lower --batch-size"
-        )
+    _check_sizes(config, n_images)
     mean, std = config.network.mean, config.network.std
     if mean is None or std is None:
         mean, std = channel_statistics(image_set.images)
@@ -70,6 +85,24 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     build_perturbed_copy(resolved)
     autocast(device, precision)
     return resolved
+
+
+def _check_sizes(config: RunConfig, n_images: int) -> None:
+    batches = {"--batch-size": config.train.batch_size}
+    if config.instance.epochs:
+        batches["--set instance.batch_size="] = config.instance.batch_size
+    if config.self_label.epochs:
+        batches["--set self_label.batch_size="] = config.self_label.batch_size
+    for flag, size in batches.items():
+        if size > n_images:
+            raise InputError(
+                f"a batch of {size} is larger than the set of {n_images} images: lower {flag}"
+            )
+    if config.train.neighbours >= n_images:
+        raise InputError(
+            f"{n_images} images do not have {config.train.neighbours} neighbours each: lower "
+            "train.neighbours"
+        )
 
 
 def _precision(chosen: Precision, device: torch.device) -> Precision:
@@ -120,6 +153,7 @@ def build_network(config: RunConfig) -> ClusteringNetwork:
             sobel=network.sobel,
             mean=network.mean,
             std=network.std,
+            n_projected=config.instance.projection if config.instance.epochs else 0,
         )
 
 
@@ -156,30 +190,31 @@ def build_training(
     plan = build_plan(config, image_set)
     optimiser = _optimiser(config, network, device)
     generator = torch.Generator(device=device)
-    eager = EagerStep(
-        network=network,
-        optimiser=optimiser,
-        store=store,
-        original_copy=model.original_copy,
-        perturbed_copy=build_perturbed_copy(config),
-        loss=partial(dcdc_loss, **asdict(config.loss)),
-        generator=generator,
-        autocast=model.autocast,
-        passes=_passes(config, device),
-        compiled=_compiled(config, device, plan, observer),
-        aside=Aside.on(device) if device.type == "cuda" else None,
-    )
-    step: Step = eager
-    if device.type == "cuda" and config.train.capture:
-        step = CapturedStep(eager, plan.batch_size, warn=observer.warn)
+    compiled = _compiled(config, device, plan, observer)
+    steps: dict[str, Step] = {}
+    for phase in plan.phases:
+        eager = EagerStep(
+            network=network,
+            optimiser=optimiser,
+            store=store,
+            objective=_objective(phase, config, model, compiled),
+            generator=generator,
+            compiled=compiled,
+            aside=Aside.on(device) if device.type == "cuda" else None,
+        )
+        steps[phase.kind] = eager
+        if device.type == "cuda" and config.train.capture:
+            n_rows = phase.batch_size * (2 if phase.n_neighbours else 1)
+            steps[phase.kind] = CapturedStep(eager, n_rows, warn=observer.warn)
     trainer = Trainer(
         plan=plan,
-        step=step,
+        steps=steps,
         network=network,
         optimiser=optimiser,
         generator=generator,
         evaluate=_evaluation(model, store, image_set.targets),
         start_cluster_head=_head_start(config, model, store),
+        find_neighbours=_neighbour_search(model, store),
         expect=store.expect,
         observer=observer,
         folder=folder,
@@ -218,25 +253,80 @@ def _compiled(
 
 
 def build_plan(config: RunConfig, image_set: ImageSet) -> Plan:
-    train = config.train
+    return Plan(
+        phases=tuple(phase for phase in _phases(config) if phase.epochs),
+        n_images=image_set.n_images,
+        n_extra=0 if image_set.extra is None else len(image_set.extra),
+        cluster_head=CLUSTER_HEAD,
+        seed=config.train.seed,
+        evaluate_every=config.train.evaluate_every,
+        checkpoint_every=config.train.checkpoint_every,
+        keep_checkpoints=config.train.keep_checkpoints,
+    )
+
+
+def _phases(config: RunConfig) -> list[Phase]:
+    instance, train, self_label = config.instance, config.train, config.self_label
     heads: tuple[str, ...] = (CLUSTER_HEAD,)
     if config.network.over_clusters:
         heads += (OVER_CLUSTERING_HEAD,)
-    return Plan(
-        epochs=train.epochs,
-        batch_size=train.batch_size,
-        n_images=image_set.n_images,
-        n_extra=0 if image_set.extra is None else len(image_set.extra),
-        heads=heads,
-        learning_rate=train.learning_rate,
-        seed=train.seed,
-        head_training=train.heads,
-        over_clustering_first=int(train.over_clustering_first),
-        schedule=train.schedule,
-        warmup_epochs=train.warmup_epochs,
-        evaluate_every=train.evaluate_every,
-        checkpoint_every=train.checkpoint_every,
-        keep_checkpoints=train.keep_checkpoints,
+    return [
+        Phase(
+            INSTANCE,
+            epochs=instance.epochs,
+            batch_size=instance.batch_size,
+            heads=(PROJECTION,),
+            learning_rate=instance.learning_rate,
+            schedule=instance.schedule,
+            warmup_epochs=instance.warmup_epochs,
+        ),
+        Phase(
+            HEADS,
+            epochs=train.epochs,
+            batch_size=train.batch_size,
+            heads=heads,
+            learning_rate=train.learning_rate,
+            schedule=train.schedule,
+            warmup_epochs=train.warmup_epochs,
+            head_training=train.heads,
+            over_clustering_first=int(train.over_clustering_first),
+            n_neighbours=train.neighbours,
+        ),
+        Phase(
+            SELF_LABEL,
+            epochs=self_label.epochs,
+            batch_size=self_label.batch_size,
+            heads=(CLUSTER_HEAD,),
+            learning_rate=self_label.learning_rate,
+            schedule=self_label.schedule,
+        ),
+    ]
+
+
+def _objective(
+    phase: Phase, config: RunConfig, model: TrainedModel, compiled: Callable[[Function], Function]
+) -> Objective:
+    if phase.kind == INSTANCE:
+        return InstanceObjective(
+            build_perturbed_copy(config, n_repeats=2),
+            temperature=config.instance.temperature,
+            autocast=model.autocast,
+        )
+    if phase.kind == SELF_LABEL:
+        return SelfLabelObjective(
+            model.original_copy,
+            build_perturbed_copy(config, n_repeats=1),
+            threshold=config.self_label.threshold,
+            autocast=model.autocast,
+        )
+    return DcdcObjective(
+        model.original_copy,
+        build_perturbed_copy(config),
+        loss=partial(dcdc_loss, **asdict(config.loss)),
+        autocast=model.autocast,
+        passes=_passes(config, model.device),
+        partners=phase.n_neighbours > 0,
+        compiled=compiled,
     )
 
 
@@ -245,10 +335,10 @@ def build_original_copy(config: RunConfig) -> OriginalCopy:
     return OriginalCopy(config.data.size, config.augment.resize_to)
 
 
-def build_perturbed_copy(config: RunConfig) -> PerturbedCopy:
+def build_perturbed_copy(config: RunConfig, n_repeats: int | None = None) -> PerturbedCopy:
     perturbations = asdict(config.augment)
     del perturbations["resize_to"]  # the original copy's
-    return PerturbedCopy(n_repeats=config.train.n_repeats, **perturbations)
+    return PerturbedCopy(n_repeats=n_repeats or config.train.n_repeats, **perturbations)
 
 
 def _evaluation(
@@ -273,3 +363,11 @@ def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callabl
             start_head_by_k_means(head, store.n_answered, features_of, seed)
 
     return start
+
+
+def _neighbour_search(model: TrainedModel, store: Store) -> Callable[[int], Tensor]:
+    def search(k: int) -> Tensor:
+        features = model.features_of(store, np.arange(len(store)))
+        return nearest_neighbours(features, k, model.device)
+
+    return search

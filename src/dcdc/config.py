@@ -33,7 +33,10 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    trunk: Literal["resnet34", "resnet18", "small"] = "resnet18"
+    trunk: Literal["resnet34", "resnet18", "resnet34-unpooled", "resnet18-unpooled", "small"] = (
+        "resnet18"
+    )
+    """Unpooled: the stages see the image at its full size, for tiny images; four times the work."""
     sobel: bool = False
     over_clusters: int = 70
     """Clusters of the over-clustering head; 0: no such head."""
@@ -78,6 +81,35 @@ class LossConfig:
 
 
 @dataclass(frozen=True)
+class InstanceConfig:
+    """Instance contrast, before any head trains: two perturbed copies of an image find each other
+    among a batch."""
+
+    epochs: int = 0
+    """0: none."""
+    batch_size: int = 512
+    temperature: float = 0.2
+    projection: int = 128
+    """Numbers by which copies are compared."""
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "cosine"
+    warmup_epochs: float = 0.0
+
+
+@dataclass(frozen=True)
+class SelfLabelConfig:
+    """At the end, what the cluster head is sure of teaches it the rest."""
+
+    epochs: int = 0
+    """0: none."""
+    batch_size: int = 512
+    threshold: float = 0.99
+    """Confidence from which an answer counts as a label."""
+    learning_rate: float = 1e-4
+    schedule: Literal["constant", "cosine"] = "cosine"
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     epochs: int = 200
     """An epoch shows every image once to every head."""
@@ -91,6 +123,9 @@ class TrainConfig:
     that share of the epochs."""
     head_start: Literal["random", "k-means"] = "random"
     """How the cluster head starts: as initialised, or from K-Means on the features so far."""
+    neighbours: int = 0
+    """The perturbed copies are of one of this many nearest neighbours, by the features with which
+    the heads begin; 0: of the image itself."""
     learning_rate: float = 1e-3
     schedule: Literal["constant", "cosine"] = "constant"
     warmup_epochs: float = 0.0
@@ -123,7 +158,9 @@ class RunConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     loss: LossConfig = field(default_factory=LossConfig)
+    instance: InstanceConfig = field(default_factory=InstanceConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    self_label: SelfLabelConfig = field(default_factory=SelfLabelConfig)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -326,6 +363,8 @@ def _check(config: RunConfig) -> None:
             "0 where network.over_clusters is 0",
         ),
         (train.learning_rate > 0, "train.learning_rate", train.learning_rate, "above 0"),
+        (train.neighbours >= 0, "train.neighbours", train.neighbours, "0 or above"),
+        *_phase_rules(config),
         (train.warmup_epochs >= 0, "train.warmup_epochs", train.warmup_epochs, "0 or above"),
         (train.evaluate_every >= 1, "train.evaluate_every", train.evaluate_every, "at least 1"),
         (
@@ -346,3 +385,23 @@ def _check(config: RunConfig) -> None:
     for holds, key, value, wanted in rules:
         if not holds:
             raise InputError(f"{key} = {value} must be {wanted}")
+
+
+def _phase_rules(config: RunConfig) -> list[tuple[bool, str, Any, str]]:
+    instance, self_label = config.instance, config.self_label
+    rules: list[tuple[bool, str, Any, str]] = []
+    for name, phase in (("instance", instance), ("self_label", self_label)):
+        rate, batch_size = phase.learning_rate, phase.batch_size
+        rules += [
+            (phase.epochs >= 0, f"{name}.epochs", phase.epochs, "0 or above"),
+            (batch_size >= 2, f"{name}.batch_size", batch_size, "at least 2"),
+            (rate > 0, f"{name}.learning_rate", rate, "above 0"),
+        ]
+    warmup, threshold = instance.warmup_epochs, self_label.threshold
+    return [
+        *rules,
+        (instance.temperature > 0, "instance.temperature", instance.temperature, "above 0"),
+        (instance.projection >= 2, "instance.projection", instance.projection, "at least 2"),
+        (warmup >= 0, "instance.warmup_epochs", warmup, "0 or above"),
+        (0 <= threshold < 1, "self_label.threshold", threshold, "from 0 to below 1"),
+    ]

@@ -126,7 +126,8 @@ def _resumable(config: RunConfig, folder: RunFolder) -> RunConfig:
     stored = read_config(folder)
     changed = differences(config, stored)
     # A constant rate does not know how long the run is, so it may become longer.
-    if config.train.schedule == "constant" and config.train.epochs > stored.train.epochs:
+    may_grow = config.train.schedule == "constant" and not config.self_label.epochs
+    if may_grow and config.train.epochs > stored.train.epochs:
         changed.pop("train.epochs", None)
     if changed:
         listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())

@@ -7,8 +7,9 @@ import torch
 
 from dcdc.assembly import build_training, resolve
 from dcdc.engine.captured_step import CapturedStep, unchanged
+from dcdc.engine.objectives import one_pass, two_passes
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.step import one_pass, two_passes
+from dcdc.engine.plan import HEADS
 
 OVER, CLUSTER = ("over_clustering_head",), ("cluster_head",)
 
@@ -33,9 +34,9 @@ def training(config, image_set):
 
 def captured(trainer, fail=False):
     warnings = []
-    trainer.step = CapturedStep(
-        trainer.step,
-        trainer.plan.batch_size,
+    trainer.steps[HEADS] = CapturedStep(
+        trainer.steps[HEADS],
+        trainer.plan.phase(HEADS).batch_size,
         warn=warnings.append,
         capture=lambda function, generator: FakeGraph(function, generator, fail),
     )
@@ -73,7 +74,7 @@ def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, 
             return getattr(self.store, name)
 
     eager, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
-    monkeypatch.setattr(twin.step, "store", Streamed(twin.step.store))
+    monkeypatch.setattr(twin.steps[HEADS], "store", Streamed(twin.steps[HEADS].store))
     captured(twin)
     eager.train()
     twin.train()
@@ -85,17 +86,17 @@ def test_warming_up_leaves_no_trace(tiny_config, tiny_set):
     trainer.generator.manual_seed(3)
     before, drawn = weights(trainer), trainer.generator.get_state()
     for heads in (OVER, CLUSTER):
-        with unchanged(trainer.step):
-            trainer.step(torch.arange(16), heads)
+        with unchanged(trainer.steps[HEADS]):
+            trainer.steps[HEADS](torch.arange(16), heads)
         now = weights(trainer)
         assert all(torch.equal(a, b) for a, b in zip(before, now, strict=True))
         assert torch.equal(trainer.generator.get_state(), drawn)
         states = trainer.optimiser.state.values()
         assert all((value == 0).all() for state in states for value in state.values())
-    trainer.step(torch.arange(16), OVER)
+    trainer.steps[HEADS](torch.arange(16), OVER)
     kept = {id(p): s["exp_avg"].clone() for p, s in trainer.optimiser.state.items()}
-    with unchanged(trainer.step):
-        trainer.step(torch.arange(16), OVER)
+    with unchanged(trainer.steps[HEADS]):
+        trainer.steps[HEADS](torch.arange(16), OVER)
     assert all(torch.equal(kept[id(p)], s["exp_avg"]) for p, s in trainer.optimiser.state.items())
 
 
@@ -108,13 +109,13 @@ def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_
     held.optimiser.param_groups[0]["lr"] = rate
     seen = {"plain": [], "held": []}
     for name, trainer in (("plain", plain), ("held", held)):
-        step = trainer.step
+        step = trainer.steps[HEADS]
 
         def watched(indices, heads, name=name, trainer=trainer, step=step):
             seen[name].append(float(trainer.optimiser.param_groups[0]["lr"]))
             return step(indices, heads)
 
-        trainer.step = watched
+        trainer.steps[HEADS] = watched
         trainer.train()
     assert seen["held"] == pytest.approx(seen["plain"], rel=1e-6)
     assert len(set(seen["held"])) > 5
@@ -127,12 +128,12 @@ def test_one_pass_means_what_two_passes_mean(tiny_config, tiny_set, trunk):
     trainers = [training(config, tiny_set) for _ in range(2)]
     terms = []
     for trainer, passes in zip(trainers, (two_passes, one_pass), strict=True):
-        trainer.step.passes = passes
+        trainer.steps[HEADS].objective.passes = passes
         trainer.network.double()
-        trainer.step._apply_copies = doubled(trainer.step._apply_copies)
+        trainer.steps[HEADS]._copies = doubled(trainer.steps[HEADS]._copies)
         trainer.generator.manual_seed(0)
         for _ in range(3):
-            found = trainer.step(torch.arange(16), (*CLUSTER, *OVER))
+            found = trainer.steps[HEADS](torch.arange(16), (*CLUSTER, *OVER))
         terms.append(found)
     for name in terms[0]:
         torch.testing.assert_close(terms[0][name], terms[1][name], rtol=1e-9, atol=1e-12)
@@ -158,7 +159,7 @@ class TestOnAGpu:
         for number in range(n_steps):
             indices = torch.randperm(len(image_set.images), generator=order)[:16].cuda()
             heads = OVER if number % 2 else CLUSTER
-            found.append(trainer.step(indices, heads)["loss"].clone())
+            found.append(trainer.steps[HEADS](indices, heads)["loss"].clone())
         return torch.stack(found).cpu()
 
     def test_captured_is_eager_in_float32(self, tiny_config, tiny_set):

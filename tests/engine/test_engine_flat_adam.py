@@ -150,7 +150,7 @@ def test_a_run_with_twins_follows_one_without(tiny_config, tiny_set):
         trainer = build_training(
             resolve(config, tiny_set), tiny_set, SilentObserver(), None
         ).trainer
-        step = trainer.step.eager
+        step = trainer.steps["heads"].eager
         assert isinstance(step.optimiser, FlatAdam)
         if plain:
             for layer in trainer.network.modules():

@@ -5,6 +5,7 @@ import torch
 from dcdc.assembly import build_training, resolve
 from dcdc.augment import to_float
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.plan import HEADS
 from dcdc.losses import dcdc_loss
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
 
@@ -16,7 +17,7 @@ def training(config, image_set):
 def test_a_step_is_two_passes_a_loss_and_one_update(tiny_config, tiny_set):
     built, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
     indices = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
-    step, by_hand = built.trainer.step, twin.trainer.step
+    step, by_hand = built.trainer.steps[HEADS], twin.trainer.steps[HEADS]
     for part in (step, by_hand):
         part.generator.manual_seed(5)
         part.network.train()
@@ -24,7 +25,7 @@ def test_a_step_is_two_passes_a_loss_and_one_update(tiny_config, tiny_set):
 
     images = to_float(by_hand.store.batch(indices))
     assign = by_hand.network(images).assign[CLUSTER_HEAD]
-    perturbed = by_hand.perturbed_copy(images, by_hand.generator)
+    perturbed = by_hand.objective.perturbed_copy(images, by_hand.generator)
     assert len(perturbed) == 16
     loss = dcdc_loss(assign, by_hand.network(perturbed).assign[CLUSTER_HEAD], 0.5)
     loss.total.backward()
@@ -40,7 +41,7 @@ def test_a_step_is_two_passes_a_loss_and_one_update(tiny_config, tiny_set):
 
 
 def test_only_the_heads_asked_for_are_trained(tiny_config, tiny_set):
-    step = training(tiny_config, tiny_set).trainer.step
+    step = training(tiny_config, tiny_set).trainer.steps[HEADS]
     heads = step.network.heads
     before = {name: head.weight.clone() for name, head in heads.items()}
     step.generator.manual_seed(0)
@@ -50,7 +51,7 @@ def test_only_the_heads_asked_for_are_trained(tiny_config, tiny_set):
 
 
 def test_both_heads_in_one_step_sum_their_losses(tiny_config, tiny_set):
-    step = training(tiny_config, tiny_set).trainer.step
+    step = training(tiny_config, tiny_set).trainer.steps[HEADS]
     step.generator.manual_seed(0)
     terms = step(torch.arange(8), (CLUSTER_HEAD, OVER_CLUSTERING_HEAD))
     parts = [term for name, term in terms.items() if name != "loss"]
@@ -63,8 +64,8 @@ def test_batch_statistics_of_the_two_copies_are_taken_apart(tiny_config, tiny_se
     seen: list[list[torch.Tensor]] = []
     for noise in (0.0, 0.5):
         built = training(tiny_config, tiny_set)
-        step = built.trainer.step
-        step.perturbed_copy.noise = noise
+        step = built.trainer.steps[HEADS]
+        step.objective.perturbed_copy.noise = noise
         norm = step.network.trunk.layers[1]
         means: list[torch.Tensor] = []
         plain = torch.nn.BatchNorm2d(32)  # the layer's own adds a ReLU

@@ -12,7 +12,7 @@ from dcdc.assembly import build_training, resolve
 from dcdc.engine.checkpoints import list_checkpoints
 from dcdc.engine.history import read_history
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.trainer import Plan
+from dcdc.engine.plan import HEADS, Phase, Plan
 from dcdc.errors import InputError, Interrupted, TrainingError
 
 
@@ -57,8 +57,10 @@ def same(left, right) -> bool:
 
 
 def plan(**changes) -> Plan:
-    given = {"epochs": 6, "batch_size": 16, "n_images": 50, "learning_rate": 1e-3, "seed": 0}
-    return Plan(heads=("cluster", "over"), **(given | changes))
+    n_extra = changes.pop("n_extra", 0)
+    given = {"epochs": 6, "batch_size": 16, "heads": ("cluster", "over"), "learning_rate": 1e-3}
+    phase = Phase(HEADS, **(given | changes))
+    return Plan((phase,), n_images=50, n_extra=n_extra, cluster_head="cluster", seed=0)
 
 
 def test_heads_alternate_or_train_together():
@@ -77,13 +79,13 @@ def test_an_epoch_shows_every_head_the_images_in_full_batches(tiny_config, tiny_
     """48 images in batches of 20: two full batches a pass, the eight left over wait."""
     built = trainer(with_train(tiny_config, batch_size=20, epochs=3), tiny_set)
     calls: list[tuple] = []
-    step = built.step
+    step = built.steps[HEADS]
 
     def note(indices, heads):
         calls.append((tuple(indices.tolist()), heads))
         return step(indices, heads)
 
-    built.step = note
+    built.steps[HEADS] = note
     built.train()
     assert [heads for _, heads in calls[:4]] == [("over_clustering_head",)] * 2 + [
         ("cluster_head",)
@@ -140,13 +142,13 @@ def test_the_partition_is_looked_at_as_often_as_asked_and_at_the_end(tiny_config
 
 def test_the_schedule_sets_the_rate_of_each_step(tiny_config, tiny_set):
     built = trainer(with_train(tiny_config, schedule="cosine", warmup_epochs=1.0), tiny_set)
-    rates, step = [], built.step
+    rates, step = [], built.steps[HEADS]
 
     def note(indices, heads):
         rates.append(built.optimiser.param_groups[0]["lr"])
         return step(indices, heads)
 
-    built.step = note
+    built.steps[HEADS] = note
     built.train()
     per_epoch = len(rates) // 4
     assert rates[0] == 0
@@ -163,7 +165,8 @@ def test_resume_at_any_epoch_is_bit_exact(tiny_config, tiny_set, tmp_path, stop_
     straight.train()
 
     short = trainer(with_train(config, epochs=stop_after + 1), tiny_set, tmp_path / "broken")
-    short.plan = replace(short.plan, epochs=stop_after)
+    (phase,) = short.plan.phases
+    short.plan = replace(short.plan, phases=(replace(phase, epochs=stop_after),))
     short.folder.mkdir()
     short.train()
     resumed = trainer(config, tiny_set, tmp_path / "broken")
@@ -208,7 +211,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(
     tiny_config, tiny_set, tmp_path
 ):
     built = trainer(tiny_config, tiny_set, tmp_path)
-    step, calls = built.step, []
+    step, calls = built.steps[HEADS], []
 
     def poisoned(indices, heads):
         calls.append(heads)
@@ -217,7 +220,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(
                 built.network.trunk.layers[0].weight.fill_(float("nan"))
         return step(indices, heads)
 
-    built.step = poisoned
+    built.steps[HEADS] = poisoned
     with pytest.raises(
         TrainingError, match=r"not finite in epoch 3.*weights themselves.*last good"
     ):
@@ -235,7 +238,7 @@ def test_weights_spoilt_by_the_last_step_of_an_epoch_are_found_before_they_are_s
 ):
     """The loss of that step was still finite: only the weights tell."""
     built = trainer(with_train(tiny_config, evaluate_every=evaluate_every), tiny_set, tmp_path)
-    step, calls = built.step, []
+    step, calls = built.steps[HEADS], []
 
     def spoiling(indices, heads):
         calls.append(heads)
@@ -245,7 +248,7 @@ def test_weights_spoilt_by_the_last_step_of_an_epoch_are_found_before_they_are_s
                 built.network.trunk.layers[0].weight.fill_(float("nan"))
         return terms
 
-    built.step = spoiling
+    built.steps[HEADS] = spoiling
     with pytest.raises(TrainingError, match=r"weights are not finite in epoch 2.*last good"):
         built.train()
     names = [path.name for path in list_checkpoints(tmp_path / "checkpoint")]
@@ -256,7 +259,7 @@ def test_a_signal_never_saves_a_state_that_is_not_finite(tiny_config, tiny_set, 
     observer = Recorder()
     observer.interrupt_at = 8
     built = trainer(tiny_config, tiny_set, tmp_path, observer)
-    step = built.step
+    step = built.steps[HEADS]
 
     def poisoned(indices, heads):
         if observer.steps == 7:
@@ -264,7 +267,7 @@ def test_a_signal_never_saves_a_state_that_is_not_finite(tiny_config, tiny_set, 
                 built.network.trunk.layers[0].weight.fill_(float("nan"))
         return step(indices, heads)
 
-    built.step = poisoned
+    built.steps[HEADS] = poisoned
     with pytest.raises(TrainingError, match="not finite"):
         built.train()
     names = [path.name for path in list_checkpoints(tmp_path / "checkpoint")]
@@ -308,13 +311,13 @@ def test_k_means_starts_the_cluster_head_after_the_first_epochs(tiny_config, tin
     head = built.network.heads["cluster_head"]
     untouched = head.weight.clone()
     seen = []
-    step = built.step
+    step = built.steps[HEADS]
 
     def note(indices, heads):
         seen.append((heads, head.weight.detach().clone()))
         return step(indices, heads)
 
-    built.step = note
+    built.steps[HEADS] = note
     built.train()
     early = [weight for heads, weight in seen[:6]]
     assert all(torch.equal(weight, untouched) for weight in early)
@@ -334,13 +337,13 @@ def with_extra(image_set, n_extra=20):
 
 def indices_seen(built):
     seen: dict[tuple, set[int]] = {}
-    step = built.step
+    step = built.steps[HEADS]
 
     def watched(indices, heads):
         seen.setdefault(heads, set()).update(indices.tolist())
         return step(indices, heads)
 
-    built.step = watched
+    built.steps[HEADS] = watched
     built.train()
     return seen
 
@@ -383,7 +386,7 @@ def test_a_streamed_set_trains_to_the_same_weights(tiny_config, tiny_set, tmp_pa
     mapped = replace(tiny_set, images=np.load(tmp_path / "images.npy", mmap_mode="r"))
     monkeypatch.setattr("dcdc.data.store._RESIDENT_BYTES", 0)
     streamed = trainer(config, with_extra(mapped))
-    assert not streamed.step.store.is_resident
+    assert not streamed.steps[HEADS].store.is_resident
     streamed.train()
     assert same(streamed, resident)
     assert streamed.history[-1]["acc"] == resident.history[-1]["acc"]

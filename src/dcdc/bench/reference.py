@@ -17,7 +17,7 @@ from dcdc.bench.plain_network import build_plain_network
 from dcdc.bench.reference_loader import PREFETCH, CopiesDataset, open_loader
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
-from dcdc.engine.step import LossFunction
+from dcdc.engine.objectives import LossFunction
 from dcdc.losses import dcdc_loss
 from dcdc.networks import CLUSTER_HEAD
 

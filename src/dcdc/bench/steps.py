@@ -13,6 +13,7 @@ from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
 from dcdc.data.order import epoch_batches
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.plan import HEADS
 from dcdc.engine.terms import EpochTerms
 from dcdc.engine.trainer import Trainer
 
@@ -24,7 +25,8 @@ def step_trials(case: Case, device: torch.device, seconds: float) -> Generator[T
     trainer = build_training(case.config, case.image_set, observer, None).trainer
     trainer.network.train()
     trainer.generator.manual_seed(case.config.train.seed)
-    for heads in trainer.plan.passes(trainer.plan.epochs):
+    heads_phase = trainer.plan.phase(HEADS)
+    for heads in heads_phase.passes(heads_phase.epochs):
         name = f"step, {' and '.join(head.replace('_', ' ') for head in heads)}"
         yield Trial(name, partial(_measure, case, trainer, heads, observer, device, seconds))
 
@@ -53,11 +55,13 @@ def _measure(
 ) -> Measured:
     order = torch.Generator().manual_seed(case.config.train.seed)
     batches = epoch_batches(case.image_set.n_images, case.batch_size, order).to(device)
+    if trainer.plan.phase(HEADS).n_neighbours:
+        batches = torch.cat([batches, batches.flip(0)], dim=1)  # any partners cost the same
     ahead = cycle(batches)
     terms = EpochTerms()
 
     def step() -> None:
-        terms.add(trainer.step(next(ahead), heads))
+        terms.add(trainer.steps[HEADS](next(ahead), heads))
 
     timing = time_calls(step, device, seconds)
     return Measured(

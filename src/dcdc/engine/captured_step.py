@@ -38,20 +38,21 @@ class CapturedStep:
     def __init__(
         self,
         eager: EagerStep,
-        batch_size: int,
+        n_rows: int,
         *,
         warn: Callable[[str], None],
         capture: Capture | None = None,
     ) -> None:
+        """`n_rows`: indices of a batch, partners included."""
         self.eager, self._warn = eager, warn
         self.store, self.generator = eager.store, eager.generator
         self._capture = capture or CudaCapture()
         self._recorded: dict[tuple[str, ...], _Recorded | None] = {}  # None: runs eagerly
         device = eager.generator.device
         if eager.store.is_resident:
-            self._input = torch.zeros(batch_size, dtype=torch.int64, device=device)
+            self._input = torch.zeros(n_rows, dtype=torch.int64, device=device)
         else:
-            self._input = torch.zeros_like(eager.store.batch(torch.arange(batch_size)))
+            self._input = torch.zeros_like(eager.store.batch(torch.arange(n_rows)))
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """The terms are the graph's own: the next step overwrites them."""

@@ -6,7 +6,8 @@ writes the twins that the next step computes with, so that no step converts 21 m
 gradients on its own.
 
 A run of parameters that always train together is a span: the trunk's convolutions, the rest of
-the trunk, and each head. A span without gradients in a step is left alone, as Adam does.
+the trunk, each head, the projection. A span without gradients in a step is left alone, as Adam
+does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,10 @@ class FlatAdam(torch.optim.Optimizer):
         layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
         convolved = [weight for layer in layers for weight in layer.parameters()]
         taken = {id(weight) for weight in convolved}
-        heads = [list(head.parameters()) for head in network.heads.values()]
+        apart = [*network.heads.values()]
+        if network.projection is not None:
+            apart.append(network.projection)
+        heads = [list(head.parameters()) for head in apart]
         taken |= {id(weight) for head in heads for weight in head}
         others = [weight for weight in network.parameters() if id(weight) not in taken]
         spans = [_span(convolved, twins=half), *(_span(some) for some in (others, *heads))]

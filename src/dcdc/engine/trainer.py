@@ -1,8 +1,7 @@
 """The loop: epochs of passes of steps, and what is written between them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,9 @@ from dcdc.data.order import epoch_batches
 from dcdc.engine.checkpoints import CHECKPOINTS, Checkpoint, load_latest, save_checkpoint
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
+from dcdc.engine.neighbours import with_partners
 from dcdc.engine.observer import Observer
+from dcdc.engine.plan import HEADS, INSTANCE, Phase, Plan
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms
@@ -24,81 +25,39 @@ from dcdc.runtime.seeding import derive_generator, derive_seed
 Evaluation = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a training does, in plain numbers."""
-
-    epochs: int
-    batch_size: int
-    n_images: int
-    heads: tuple[str, ...]
-    """The cluster head first."""
-    learning_rate: float
-    seed: int
-    n_extra: int = 0
-    """More images, counted on from the others, for passes of the over-clustering head alone."""
-    head_training: str = "alternate"
-    """alternate: a pass over the images for each head, the cluster head last; joint: one pass."""
-    over_clustering_first: int = 0
-    """Epochs in which the over-clustering head trains alone."""
-    schedule: str = "constant"
-    warmup_epochs: float = 0.0
-    evaluate_every: int = 1
-    checkpoint_every: int = 10
-    keep_checkpoints: int = 2
-
-    def n_shown(self, heads: tuple[str, ...]) -> int:
-        """Images in a pass that trains `heads`."""
-        return self.n_images + (0 if self.heads[0] in heads else self.n_extra)
-
-    def steps_of_pass(self, heads: tuple[str, ...]) -> int:
-        """Every batch is full: the images left over come in another epoch's order."""
-        return self.n_shown(heads) // self.batch_size
-
-    def passes(self, epoch: int) -> tuple[tuple[str, ...], ...]:
-        """The heads trained in each pass over the images in `epoch` (counted from 1)."""
-        if epoch <= self.over_clustering_first:
-            return (self.heads[1:],)
-        if self.head_training == "joint":
-            return (self.heads,)
-        return tuple((head,) for head in reversed(self.heads))
-
-    def steps(self, epoch: int) -> int:
-        return sum(map(self.steps_of_pass, self.passes(epoch)))
-
-    def steps_after(self, epoch: int) -> int:
-        """To the end of the plan."""
-        return sum(map(self.steps, range(epoch + 1, self.epochs + 1)))
-
-
 class Trainer:
     """Trains until the plan is done or a signal asks to stop; resumes where it stood.
 
-    `folder` takes `history.jsonl` and `checkpoint/`; without one nothing is written. `expect` is
-    told every pass's batches before their steps, so that a streamed set can be read ahead.
+    `steps` has one for each kind of phase. `folder` takes `history.jsonl` and `checkpoint/`;
+    without one nothing is written. `find_neighbours` gives every image's k nearest, N x k, when a
+    phase that wants them begins. `expect` is told every pass's batches before their steps, so that
+    a streamed set can be read ahead.
     """
 
     def __init__(
         self,
         *,
         plan: Plan,
-        step: Step,
+        steps: Mapping[str, Step],
         network: ClusteringNetwork,
         optimiser: torch.optim.Optimizer,
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         start_cluster_head: Callable[[], None] = lambda: None,
+        find_neighbours: Callable[[int], Tensor] | None = None,
         expect: Callable[[Tensor], None] = lambda _: None,
         observer: Observer,
         folder: Path | None = None,
     ) -> None:
         self.plan = plan
-        self.step = step
+        self.steps = dict(steps)
         self.network = network
         self.optimiser = optimiser
         self.generator = generator
         self.evaluate = evaluate
         self.start_cluster_head = start_cluster_head
+        self.find_neighbours = find_neighbours
+        self.neighbours: Tensor | None = None
         self.expect = expect
         self.observer = observer
         self.folder = folder
@@ -124,7 +83,7 @@ class Trainer:
             epoch=self.epoch,
             epochs=plan.epochs,
             steps_left=plan.steps_after(self.epoch) - self.steps_done,
-            batch_size=plan.batch_size,
+            batch_size=plan.at(min(self.epoch + 1, plan.epochs))[0].batch_size,
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
@@ -141,27 +100,30 @@ class Trainer:
     def _train_epoch(self, interruption: Interruption) -> bool:
         started = time.perf_counter()
         number = self.epoch + 1
+        phase, number_there = self.plan.at(number)
         if self.steps_done == 0:
-            if self.epoch == self.plan.over_clustering_first:
-                self.start_cluster_head()
+            self._start(phase, number_there)
             self.generator.manual_seed(derive_seed(self.plan.seed, "augment", number))
         self.network.train()
         for indices, heads in self._batches_left():
             if interruption.wanted:
                 return False
-            self._set_learning_rate()
-            terms = self.step(indices, heads)
+            self._set_learning_rate(phase, number_there - 1)
+            terms = self.steps[phase.kind](indices, heads)
             self.terms.add(terms)
             self.steps_done += 1
             self.observer.on_step(terms)
         self._require_finite()
         seconds = time.perf_counter() - started
         record: dict[str, Any] = {"epoch": number, "seconds": round(seconds, 3)}
+        if len(self.plan.phases) > 1:
+            record["phase"] = phase.kind
         record |= self.terms.means()
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
-        if number % self.plan.evaluate_every == 0 or number == self.plan.epochs:
+        due = number % self.plan.evaluate_every == 0 or number_there == phase.epochs
+        if due and phase.kind != INSTANCE:  # no head has begun there
             record |= self.evaluate()
-        if number <= self.plan.over_clustering_first:
+        if number_there <= phase.over_clustering_first:
             record["warnings"] = []  # of a cluster head that has not begun
         self._warn_once(record.get("warnings", ()))
         self.history.append(record)
@@ -170,26 +132,43 @@ class Trainer:
         self.observer.on_epoch(record)
         return True
 
+    def _start(self, phase: Phase, number: int) -> None:
+        """What an epoch of the phase needs before its first step."""
+        if number == 1:
+            if self.epoch:  # moments of another loss would mislead
+                for state in self.optimiser.state.values():
+                    for value in state.values():
+                        value.zero_()
+            self.neighbours = None
+            if phase.n_neighbours:
+                assert self.find_neighbours is not None
+                self.neighbours = self.find_neighbours(phase.n_neighbours)
+        if phase.kind == HEADS and number == phase.over_clustering_first + 1:
+            self.start_cluster_head()
+
     def _batches_left(self) -> Iterator[tuple[Tensor, tuple[str, ...]]]:
         plan = self.plan
         device = self.generator.device
+        epoch = self.epoch + 1
+        batch_size = plan.at(epoch)[0].batch_size
         first = 0  # step of the epoch at which the pass begins
-        for number, heads in enumerate(plan.passes(self.epoch + 1)):
-            n_steps = plan.steps_of_pass(heads)
+        for number, heads in enumerate(plan.passes(epoch)):
+            n_steps = plan.steps_of_pass(epoch, heads)
             if self.steps_done < first + n_steps:
-                order = derive_generator(plan.seed, "order", self.epoch + 1, number)
-                batches = epoch_batches(plan.n_shown(heads), plan.batch_size, order)
+                order = derive_generator(plan.seed, "order", epoch, number)
+                batches = epoch_batches(plan.n_shown(heads), batch_size, order)
+                if self.neighbours is not None:
+                    batches = with_partners(batches, self.neighbours, order)
                 left = batches[self.steps_done - first :]
                 self.expect(left)
                 for indices in left.to(device):
                     yield indices, heads
             first += n_steps
 
-    def _set_learning_rate(self) -> None:
-        plan = self.plan
-        progress = self.epoch + self.steps_done / plan.steps(self.epoch + 1)
-        factor = learning_rate_factor(plan.schedule, progress, plan.epochs, plan.warmup_epochs)
-        rate = plan.learning_rate * factor
+    def _set_learning_rate(self, phase: Phase, epochs_done: int) -> None:
+        progress = epochs_done + self.steps_done / self.plan.steps(self.epoch + 1)
+        factor = learning_rate_factor(phase.schedule, progress, phase.epochs, phase.warmup_epochs)
+        rate = phase.learning_rate * factor
         for group in self.optimiser.param_groups:
             if not isinstance(group["lr"], Tensor):
                 group["lr"] = rate
@@ -204,12 +183,14 @@ class Trainer:
             if not all(weight.isfinite().all() for weight in self.network.parameters()):
                 raise TrainingError(f"the weights are not finite in epoch {self.epoch + 1}")
         except TrainingError as error:
+            phase, _ = self.plan.at(min(self.epoch + 1, self.plan.epochs))
             kept = (
                 f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
             )
             raise TrainingError(
-                f"{error}; {kept}; try a lower --set train.learning_rate "
-                f"(now {self.plan.learning_rate}) or a higher loss.temperature"
+                f"{error}; {kept}; try a lower --set "
+                f"{'train' if phase.kind == HEADS else phase.kind}.learning_rate "
+                f"(now {phase.learning_rate}) or a higher loss.temperature"
             ) from None
 
     def _warn_once(self, warnings: Sequence[str]) -> None:
@@ -227,6 +208,8 @@ class Trainer:
             tensors |= {f"optimiser/{index}/{name}": t for name, t in state.items()}
         tensors |= {f"terms/{name}": total for name, total in self.terms.sums.items()}
         tensors["generator"] = self.generator.get_state()
+        if self.neighbours is not None:
+            tensors["neighbours"] = self.neighbours
         checkpoint = Checkpoint(
             epoch=self.epoch,
             step=self.steps_done,
@@ -262,6 +245,7 @@ class Trainer:
             state.setdefault(int(index), {})[key] = tensor
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
         self.generator.set_state(checkpoint.tensors["generator"])
+        self.neighbours = checkpoint.tensors.get("neighbours")
         self.terms.sums = {name: total.to(device) for name, total in under("terms/").items()}
         self.terms.counts = dict(checkpoint.extra["term_counts"])
         self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step

@@ -1,10 +1,12 @@
-"""Pure functions of assignments: the two contrastive views, the balance term and their sum."""
+"""Pure functions of assignments and projections: the two contrastive views, balance, and others."""
 
 from dcdc.losses.affinity import class_affinity, sample_affinity
 from dcdc.losses.balance import balance_loss
 from dcdc.losses.class_view import class_view_loss
 from dcdc.losses.dcdc import DcdcLoss, dcdc_loss
+from dcdc.losses.instance import instance_loss
 from dcdc.losses.sample_view import sample_view_loss
+from dcdc.losses.self_label import self_label_loss
 
 __all__ = [
     "DcdcLoss",
@@ -12,6 +14,8 @@ __all__ = [
     "class_affinity",
     "class_view_loss",
     "dcdc_loss",
+    "instance_loss",
     "sample_affinity",
     "sample_view_loss",
+    "self_label_loss",
 ]

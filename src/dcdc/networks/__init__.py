@@ -3,6 +3,7 @@
 from dcdc.networks.clustering import (
     CLUSTER_HEAD,
     OVER_CLUSTERING_HEAD,
+    PROJECTION,
     TRUNKS,
     ClusteringNetwork,
     NetworkOutput,
@@ -13,6 +14,7 @@ from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups
 __all__ = [
     "CLUSTER_HEAD",
     "OVER_CLUSTERING_HEAD",
+    "PROJECTION",
     "TRUNKS",
     "Aside",
     "ClusteringNetwork",

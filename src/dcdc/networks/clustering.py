@@ -1,10 +1,11 @@
-"""The clustering network: normalise, Sobel or not, trunk, one softmax head per role.
+"""The clustering network: normalise, Sobel or not, trunk, one softmax head per role, projection.
 
 Shapes: B images, D features, K clusters of a head.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +17,14 @@ from dcdc.networks.small import SmallTrunk
 TRUNKS: dict[str, Callable[[int], nn.Module]] = {
     "resnet34": resnet34,
     "resnet18": resnet18,
+    "resnet34-unpooled": partial(resnet34, pool=False),
+    "resnet18-unpooled": partial(resnet18, pool=False),
     "small": SmallTrunk,
 }
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"
+PROJECTION = "projection"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,9 @@ class ClusteringNetwork(nn.Module):
         sobel: bool = False,
         mean: Sequence[float],
         std: Sequence[float],
+        n_projected: int = 0,
     ) -> None:
+        """`n_projected` numbers of a projection for instance contrast; 0: none."""
         super().__init__()
         self.in_channels = in_channels
         self.normalise = Normalise(mean, std)
@@ -57,6 +63,7 @@ class ClusteringNetwork(nn.Module):
         if n_over_clusters:
             heads[OVER_CLUSTERING_HEAD] = n_over_clusters
         self.heads = nn.ModuleDict({name: nn.Linear(n_features, k) for name, k in heads.items()})
+        self.projection = _projection(n_features, n_projected) if n_projected else None
 
     @property
     def n_parameters(self) -> int:
@@ -73,6 +80,19 @@ class ClusteringNetwork(nn.Module):
         features = self.features(images)
         assign = {name: _softmax(self.heads[name](features)) for name in heads}
         return NetworkOutput(features, assign)
+
+    def project(self, images: Tensor) -> Tensor:
+        """B x D: where instance contrast compares images."""
+        assert self.projection is not None, "built without a projection"
+        projected: Tensor = self.projection(self.features(images))
+        return projected
+
+
+def _projection(n_features: int, n_projected: int) -> nn.Sequential:
+    """Two layers between features and contrast: what the contrast throws away, features keep."""
+    return nn.Sequential(
+        nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, n_projected)
+    )
 
 
 def _softmax(logits: Tensor) -> Tensor:

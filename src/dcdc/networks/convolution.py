@@ -58,7 +58,7 @@ class Convolution(nn.Conv2d):
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.aside is None or not torch.is_grad_enabled():
+        if self.aside is None:
             return super().forward(x)
         return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -43,13 +43,14 @@ class Projection(nn.Module):
 class ResNet(nn.Module):
     """Stages of 64, 128, 256 and 512 channels; a 32-pixel image goes 32 -> 17 -> 17, 9, 5, 3."""
 
-    def __init__(self, in_channels: int, blocks: Sequence[int]) -> None:
+    def __init__(self, in_channels: int, blocks: Sequence[int], pool: bool = True) -> None:
+        """Without the pool the stages see the image at its own size: better for tiny images."""
         super().__init__()
         self.n_features = 512
         self.stem = nn.Sequential(
             Convolution(in_channels, 64, 3),
             CopyGroupNorm(64),
-            HalvingPool(),
+            *([HalvingPool()] if pool else []),
         )
         stages: list[nn.Module] = []
         width = 64
@@ -66,12 +67,12 @@ class ResNet(nn.Module):
         return F.adaptive_avg_pool2d(self.stages(self.stem(x)), 1).flatten(1)
 
 
-def resnet34(in_channels: int) -> ResNet:
-    return ResNet(in_channels, (3, 4, 6, 3))
+def resnet34(in_channels: int, pool: bool = True) -> ResNet:
+    return ResNet(in_channels, (3, 4, 6, 3), pool)
 
 
-def resnet18(in_channels: int) -> ResNet:
-    return ResNet(in_channels, (2, 2, 2, 2))
+def resnet18(in_channels: int, pool: bool = True) -> ResNet:
+    return ResNet(in_channels, (2, 2, 2, 2), pool)
 
 
 def _initialise(module: nn.Module) -> None:

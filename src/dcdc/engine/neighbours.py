@@ -1,0 +1,34 @@
+"""Each image's nearest neighbours by its features: what else may stand for the same thing.
+
+Shapes: N images, D features, k neighbours.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from dcdc.losses.affinity import EMPTY
+
+_CHUNK = 2048
+
+
+@torch.no_grad()
+def nearest_neighbours(features: np.ndarray, k: int, device: torch.device) -> Tensor:
+    """N x k int64 on the CPU, by cosine of the rows of `features` (N x D), nearest first."""
+    if not 1 <= k < len(features):
+        raise ValueError(f"{len(features)} images do not have {k} neighbours each")
+    rows = F.normalize(torch.from_numpy(features).to(device), dim=1, eps=EMPTY)
+    found = []
+    for start in range(0, len(rows), _CHUNK):
+        affinity = rows[start : start + _CHUNK] @ rows.T
+        affinity.diagonal(start).fill_(-torch.inf)  # nobody is their own neighbour
+        found.append(affinity.topk(k, dim=1).indices.cpu())
+    return torch.cat(found)
+
+
+def with_partners(batches: Tensor, neighbours: Tensor, generator: torch.Generator) -> Tensor:
+    """steps x 2B from steps x B: after each batch, one neighbour of each of its images."""
+    k = neighbours.shape[1]
+    chosen = torch.randint(k, batches.shape, generator=generator)
+    return torch.cat([batches, neighbours[batches, chosen]], dim=1)

@@ -1,0 +1,199 @@
+"""What a step minimises: which copies it draws, what the network makes of them, the loss.
+
+Shapes: B images, r perturbed copies of each, K clusters of a head, D numbers of a projection.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+from torch import Generator, Tensor
+
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.augment.pipeline import OriginalDraw, PerturbedDraw
+from dcdc.losses import DcdcLoss, instance_loss, self_label_loss
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, copy_groups
+
+Autocast = Callable[[], AbstractContextManager[object]]
+LossFunction = Callable[[Tensor, Tensor], DcdcLoss]
+Assign = dict[str, Tensor]
+"""By head: images x K."""
+Passes = Callable[[ClusteringNetwork, Tensor, Tensor, Sequence[str]], tuple[Assign, Assign]]
+Function = Callable[..., Any]
+Terms = dict[str, Tensor]
+
+
+class Objective(Protocol):
+    """Its parts are apart because they are fast in different ways: draws on a random generator,
+    copies compiled, the network under the optimiser's eyes."""
+
+    def draw(self, images: Tensor, generator: Generator) -> Any:
+        """Every random number that the copies of `images` (uint8, B x C x H x W) need."""
+
+    def copies(self, images: Tensor, draw: Any) -> tuple[Tensor, ...]:
+        """Pure."""
+
+    def loss(
+        self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
+    ) -> tuple[Tensor, Terms]:
+        """The total, with a gradient, and its parts by name."""
+
+
+def as_it_is(function: Function) -> Function:
+    return function
+
+
+def two_passes(
+    network: ClusteringNetwork, original: Tensor, perturbed: Tensor, heads: Sequence[str]
+) -> tuple[Assign, Assign]:
+    """One after the other, as the paper's authors have it: batch-norm statistics stay apart."""
+    return network(original, heads).assign, network(perturbed, heads).assign
+
+
+def one_pass(
+    network: ClusteringNetwork, original: Tensor, perturbed: Tensor, heads: Sequence[str]
+) -> tuple[Assign, Assign]:
+    """The same meaning in one batch, with statistics per copy group."""
+    sizes = (len(original), len(perturbed))
+    images = torch.cat([original, perturbed]).contiguous(memory_format=torch.channels_last)
+    with copy_groups(network, sizes):
+        assign = network(images, heads).assign
+    parts = {head: torch.split(rows, list(sizes)) for head, rows in assign.items()}
+    return (
+        {head: part[0] for head, part in parts.items()},
+        {head: part[1] for head, part in parts.items()},
+    )
+
+
+class _OriginalAndPerturbed:
+    """Copies of the same images; with partners, the second half of a batch is perturbed instead."""
+
+    def __init__(
+        self, original_copy: OriginalCopy, perturbed_copy: PerturbedCopy, partners: bool = False
+    ) -> None:
+        self.original_copy = original_copy
+        self.perturbed_copy = perturbed_copy
+        self.partners = partners
+
+    def draw(self, images: Tensor, generator: Generator) -> tuple[OriginalDraw, PerturbedDraw]:
+        images, others = self._split(images)
+        return (
+            self.original_copy.draw(images, generator),
+            self.perturbed_copy.draw(others, generator),
+        )
+
+    def copies(
+        self, images: Tensor, draw: tuple[OriginalDraw, PerturbedDraw]
+    ) -> tuple[Tensor, Tensor]:
+        images, others = self._split(images)
+        return (
+            self.original_copy.apply(images, draw[0]),
+            self.perturbed_copy.apply(others, draw[1]),
+        )
+
+    def _split(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.partners:
+            return images, images
+        first, second = images.chunk(2)
+        return first, second
+
+
+class DcdcObjective(_OriginalAndPerturbed):
+    """The two contrastive views over each head's assignments."""
+
+    def __init__(
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        *,
+        loss: LossFunction,
+        autocast: Autocast,
+        passes: Passes = two_passes,
+        partners: bool = False,
+        compiled: Callable[[Function], Function] = as_it_is,
+    ) -> None:
+        """`compiled` may hand back a faster twin of a pure function."""
+        super().__init__(original_copy, perturbed_copy, partners)
+        self._loss = compiled(loss)
+        self.passes, self._autocast = passes, autocast
+
+    def loss(
+        self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
+    ) -> tuple[Tensor, Terms]:
+        original, perturbed = copies
+        with self._autocast():
+            assign, assign_perturbed = self.passes(network, original, perturbed, heads)
+        losses = {head: self._loss(assign[head], assign_perturbed[head]) for head in heads}
+        total = torch.stack([loss.total for loss in losses.values()]).sum()
+        terms: Terms = {}
+        for head, loss in losses.items():
+            terms |= {f"{head}/{name}": term for name, term in loss.terms.items()}
+        return total, terms
+
+
+class InstanceObjective:
+    """Two perturbed copies of an image find each other among the batch, by their projections."""
+
+    def __init__(
+        self,
+        perturbed_copy: PerturbedCopy,
+        *,
+        temperature: float,
+        autocast: Autocast,
+    ) -> None:
+        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
+        self.perturbed_copy = perturbed_copy
+        self.temperature = temperature
+        self._autocast = autocast
+
+    def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
+        return self.perturbed_copy.draw(images, generator)
+
+    def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
+        return (self.perturbed_copy.apply(images, draw),)
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        images = copies[0].contiguous(memory_format=torch.channels_last)
+        with self._autocast():
+            projected = network.project(images)
+        first, second = projected.chunk(2)
+        loss = instance_loss(first, second, self.temperature)
+        return loss, {"instance": loss}
+
+
+class SelfLabelObjective(_OriginalAndPerturbed):
+    """What the network is sure of in the original copy is the label of the perturbed one."""
+
+    def __init__(
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        *,
+        threshold: float,
+        autocast: Autocast,
+    ) -> None:
+        super().__init__(original_copy, perturbed_copy)
+        self.threshold = threshold
+        self._autocast = autocast
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        original, perturbed = (
+            copy.contiguous(memory_format=torch.channels_last) for copy in copies
+        )
+        with self._autocast():
+            with torch.no_grad():
+                assign = network(original).assign[CLUSTER_HEAD]
+            assign_perturbed = network(perturbed).assign[CLUSTER_HEAD]
+        loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold)
+        return loss, {"self_label": loss, "sure": n_sure / len(assign)}
