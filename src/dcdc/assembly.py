@@ -19,6 +19,7 @@ from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.head_start import start_head_by_k_means
 from dcdc.engine.neighbours import nearest_neighbours
 from dcdc.engine.objectives import (
+    Copy,
     DcdcObjective,
     Function,
     InstanceObjective,
@@ -199,7 +200,6 @@ def build_training(
             store=store,
             objective=_objective(phase, config, model, compiled),
             generator=generator,
-            compiled=compiled,
             aside=Aside.on(device) if device.type == "cuda" else None,
         )
         steps[phase.kind] = eager
@@ -248,7 +248,9 @@ def _compiled(
     is_long = plan.steps_after(0) >= COMPILE_FROM_STEPS
     if device.type != "cuda" or chosen == "off" or (chosen == "auto" and not is_long):
         return as_it_is
-    observer.note("perturbations and losses are compiled first: up to a minute, once")
+    observer.note(
+        "losses, and perturbations without a kernel, are compiled first: up to a minute, once"
+    )
     return partial(torch.compile, dynamic=False)
 
 
@@ -306,11 +308,15 @@ def _phases(config: RunConfig) -> list[Phase]:
 def _objective(
     phase: Phase, config: RunConfig, model: TrainedModel, compiled: Callable[[Function], Function]
 ) -> Objective:
+    def applied(copy: Copy) -> Function:
+        return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
+
     if phase.kind == INSTANCE:
         return InstanceObjective(
             build_perturbed_copy(config, n_repeats=2),
             temperature=config.instance.temperature,
             autocast=model.autocast,
+            applied=applied,
         )
     if phase.kind == SELF_LABEL:
         return SelfLabelObjective(
@@ -318,6 +324,7 @@ def _objective(
             build_perturbed_copy(config, n_repeats=1),
             threshold=config.self_label.threshold,
             autocast=model.autocast,
+            applied=applied,
         )
     return DcdcObjective(
         model.original_copy,
@@ -326,6 +333,7 @@ def _objective(
         autocast=model.autocast,
         passes=_passes(config, model.device),
         partners=phase.n_neighbours > 0,
+        applied=applied,
         compiled=compiled,
     )
 

@@ -8,17 +8,21 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 
+PAPER = {
+    "n_repeats": 3,
+    "crop_scale": (0.2, 1.0),
+    "brightness": 0.4,
+    "contrast": 0.4,
+    "saturation": 0.4,
+    "hue": 0.4,
+    "grey": 0.2,
+    "flip": 0.5,
+}
 COPIES = {
     "original": OriginalCopy(32, 40),
-    "perturbed": PerturbedCopy(
-        n_repeats=3,
-        crop_scale=(0.2, 1.0),
-        brightness=0.4,
-        contrast=0.4,
-        saturation=0.4,
-        hue=0.4,
-        grey=0.2,
-        flip=0.5,
+    "perturbed": PerturbedCopy(**PAPER),
+    "perturbed by single ops": PerturbedCopy(
+        **PAPER,
         rotation=20,
         shift=0.1,
         scale=(0.8, 1.2),

@@ -130,7 +130,7 @@ def test_one_pass_means_what_two_passes_mean(tiny_config, tiny_set, trunk):
     for trainer, passes in zip(trainers, (two_passes, one_pass), strict=True):
         trainer.steps[HEADS].objective.passes = passes
         trainer.network.double()
-        trainer.steps[HEADS]._copies = doubled(trainer.steps[HEADS]._copies)
+        trainer.steps[HEADS].objective.copies = doubled(trainer.steps[HEADS].objective.copies)
         trainer.generator.manual_seed(0)
         for _ in range(3):
             found = trainer.steps[HEADS](torch.arange(16), (*CLUSTER, *OVER))

@@ -4,8 +4,11 @@ B images, r repeats, C channels, H x W pixels
 """
 
 import math
+from functools import cache
+from types import ModuleType
 from typing import NamedTuple
 
+import torch
 from torch import Generator, Tensor
 
 from dcdc.augment.affine import Affine, apply_affine, draw_affine
@@ -17,6 +20,8 @@ from dcdc.augment.resize_crop import apply_centre_crop, apply_resize_crop, draw_
 from dcdc.augment.resized_crop import apply_resized_crop, draw_resized_crop
 from dcdc.augment.to_float import to_float
 from dcdc.errors import InputError
+
+_KERNEL_DEVICE = "cuda"
 
 OriginalDraw = Tensor | None
 
@@ -52,11 +57,18 @@ class OriginalCopy:
             return None
         return draw_resize_crop(len(images), self.resize_to, self.size, generator)
 
+    def has_kernel(self, device: torch.device) -> bool:
+        """Whether `apply` is one launch there, for bytes."""
+        return device.type == _KERNEL_DEVICE and _kernel() is not None
+
     def apply(self, images: Tensor, draw: OriginalDraw) -> Tensor:
-        images = to_float(images)
         if draw is None:
-            return images
-        return apply_resize_crop(images, draw, self.resize_to, self.size)
+            return to_float(images)
+        kernel = _kernel_for(images) if max(images.shape[2:]) <= self.resize_to else None
+        if kernel is not None:
+            copies: Tensor = kernel.original_copies(images, draw, self.resize_to, self.size)
+            return copies
+        return apply_resize_crop(to_float(images), draw, self.resize_to, self.size)
 
     def centre(self, images: Tensor) -> Tensor:
         """B x C x size x size from the centre, for evaluation."""
@@ -118,9 +130,8 @@ class PerturbedCopy:
     def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
         """Of every op that is on, for each of the rB copies."""
         n, channels, height, width = len(images) * self.n_repeats, *images.shape[1:]
-        is_moved = self.move != (0, 0, (1, 1), 0)
         return PerturbedDraw(
-            move=draw_affine(n, height, width, *self.move, generator) if is_moved else None,
+            move=draw_affine(n, height, width, *self.move, generator) if self._moves else None,
             boxes=None
             if self.crop_scale is None
             else draw_resized_crop(n, height, width, self.crop_scale, self.crop_ratio, generator),
@@ -132,7 +143,23 @@ class PerturbedCopy:
             else None,
         )
 
+    @property
+    def _moves(self) -> bool:
+        return self.move != (0, 0, (1, 1), 0)
+
+    def has_kernel(self, device: torch.device) -> bool:
+        """Whether `apply` is one launch there, for bytes: no kernel moves or adds noise."""
+        if self._moves or self.noise:
+            return False
+        return device.type == _KERNEL_DEVICE and _kernel() is not None
+
     def apply(self, images: Tensor, draw: PerturbedDraw) -> Tensor:
+        kernel = _kernel_for(images) if draw.move is None and draw.noise is None else None
+        if kernel is not None:
+            copies: Tensor = kernel.perturbed_copies(
+                images, self.n_repeats, draw.boxes, draw.jitter, draw.grey, draw.flip
+            )
+            return copies
         height, width = images.shape[-2:]
         images = to_float(images).repeat(self.n_repeats, 1, 1, 1)
         if draw.move is not None:
@@ -148,6 +175,22 @@ class PerturbedCopy:
         if draw.noise is not None:
             images = apply_noise(images, draw.noise)
         return images
+
+
+def _kernel_for(images: Tensor) -> ModuleType | None:
+    """None where the ops do it one by one."""
+    kernel = _kernel() if images.device.type == _KERNEL_DEVICE else None
+    return kernel if kernel is not None and kernel.fits(images) else None
+
+
+@cache
+def _kernel() -> ModuleType | None:
+    """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
+    try:
+        from dcdc.augment import copy_kernel
+    except ImportError:
+        return None
+    return copy_kernel if copy_kernel.is_available() else None
 
 
 def _check(name: str, value: float, low: float = 0, high: float = math.inf) -> None:

@@ -22,6 +22,15 @@ Assign = dict[str, Tensor]
 Passes = Callable[[ClusteringNetwork, Tensor, Tensor, Sequence[str]], tuple[Assign, Assign]]
 Function = Callable[..., Any]
 Terms = dict[str, Tensor]
+Copy = OriginalCopy | PerturbedCopy
+
+
+def as_it_is(function: Function) -> Function:
+    return function
+
+
+def apply_of(copy: Copy) -> Function:
+    return copy.apply
 
 
 class Objective(Protocol):
@@ -38,10 +47,6 @@ class Objective(Protocol):
         self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
     ) -> tuple[Tensor, Terms]:
         """The total, with a gradient, and its parts by name."""
-
-
-def as_it_is(function: Function) -> Function:
-    return function
 
 
 def two_passes(
@@ -70,11 +75,18 @@ class _OriginalAndPerturbed:
     """Copies of the same images; with partners, the second half of a batch is perturbed instead."""
 
     def __init__(
-        self, original_copy: OriginalCopy, perturbed_copy: PerturbedCopy, partners: bool = False
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        *,
+        partners: bool = False,
+        applied: Callable[[Copy], Function] = apply_of,
     ) -> None:
+        """`applied` hands back what applies a copy's draws: its own `apply`, or a faster twin."""
         self.original_copy = original_copy
         self.perturbed_copy = perturbed_copy
         self.partners = partners
+        self._apply, self._apply_perturbed = applied(original_copy), applied(perturbed_copy)
 
     def draw(self, images: Tensor, generator: Generator) -> tuple[OriginalDraw, PerturbedDraw]:
         images, others = self._split(images)
@@ -87,10 +99,7 @@ class _OriginalAndPerturbed:
         self, images: Tensor, draw: tuple[OriginalDraw, PerturbedDraw]
     ) -> tuple[Tensor, Tensor]:
         images, others = self._split(images)
-        return (
-            self.original_copy.apply(images, draw[0]),
-            self.perturbed_copy.apply(others, draw[1]),
-        )
+        return self._apply(images, draw[0]), self._apply_perturbed(others, draw[1])
 
     def _split(self, images: Tensor) -> tuple[Tensor, Tensor]:
         if not self.partners:
@@ -111,10 +120,11 @@ class DcdcObjective(_OriginalAndPerturbed):
         autocast: Autocast,
         passes: Passes = two_passes,
         partners: bool = False,
+        applied: Callable[[Copy], Function] = apply_of,
         compiled: Callable[[Function], Function] = as_it_is,
     ) -> None:
-        """`compiled` may hand back a faster twin of a pure function."""
-        super().__init__(original_copy, perturbed_copy, partners)
+        """`compiled` may hand back a faster twin of the loss."""
+        super().__init__(original_copy, perturbed_copy, partners=partners, applied=applied)
         self._loss = compiled(loss)
         self.passes, self._autocast = passes, autocast
 
@@ -141,17 +151,19 @@ class InstanceObjective:
         *,
         temperature: float,
         autocast: Autocast,
+        applied: Callable[[Copy], Function] = apply_of,
     ) -> None:
         assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
         self.perturbed_copy = perturbed_copy
         self.temperature = temperature
+        self._apply = applied(perturbed_copy)
         self._autocast = autocast
 
     def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
         return self.perturbed_copy.draw(images, generator)
 
     def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
-        return (self.perturbed_copy.apply(images, draw),)
+        return (self._apply(images, draw),)
 
     def loss(
         self,
@@ -177,8 +189,9 @@ class SelfLabelObjective(_OriginalAndPerturbed):
         *,
         threshold: float,
         autocast: Autocast,
+        applied: Callable[[Copy], Function] = apply_of,
     ) -> None:
-        super().__init__(original_copy, perturbed_copy)
+        super().__init__(original_copy, perturbed_copy, applied=applied)
         self.threshold = threshold
         self._autocast = autocast
 

@@ -1,6 +1,6 @@
 """One optimiser step: indices in, loss terms out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dcdc.data.store import Store
-from dcdc.engine.objectives import Function, Objective, as_it_is
+from dcdc.engine.objectives import Objective
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
 
 
@@ -27,20 +27,15 @@ class EagerStep:
         store: Store,
         objective: Objective,
         generator: torch.Generator,
-        compiled: Callable[[Function], Function] = as_it_is,
         aside: Aside | None = None,
     ) -> None:
-        """`compiled` may hand back a faster twin of the perturbations.
-
-        `aside` is where the convolutions' weight gradients are computed meanwhile.
-        """
+        """`aside` is where the convolutions' weight gradients are computed meanwhile."""
         self.network = network
         self.optimiser = optimiser
         self.store = store
         self.objective = objective
         self.generator = generator
         self.aside = aside
-        self._copies = compiled(objective.copies)
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """Trains `heads` on one batch; the loss terms, `head/term`, stay on the device."""
@@ -48,7 +43,7 @@ class EagerStep:
 
     def train_on(self, images: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """`images` are B x C x H x W, uint8."""
-        copies = self._copies(images, self.objective.draw(images, self.generator))
+        copies = self.objective.copies(images, self.objective.draw(images, self.generator))
         self.optimiser.zero_grad(set_to_none=True)
         with self._gradients_aside():
             total, terms = self.objective.loss(self.network, copies, heads)

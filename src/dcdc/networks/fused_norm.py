@@ -12,7 +12,6 @@ dy, x -> dx, the ReLU's mask computed again from x. Backward of residual and ReL
 d_residual; d_residual, x -> dx, the mask taken from y, which the next layer keeps anyway.
 """
 
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -29,6 +28,7 @@ from dcdc.networks.fused_norm_kernels import (
     _partial_gradients,
     _partial_statistics,
 )
+from dcdc.runtime.kernels import can_build
 
 MOST_GROUPS = 4
 """The groups' ends are plain numbers among a kernel's arguments: no copy from the host."""
@@ -252,16 +252,10 @@ def fused_norm(
 
 @cache
 def is_available() -> bool:
-    """One small launch tells: Triton needs a C compiler too, which a slim image may lack."""
-    if not isinstance(_partial_statistics, triton.JITFunction):
-        return False
-    try:
+    def launch() -> None:
         x = torch.zeros((2, 1, 1, 1), device="cuda")
         pair = _Pair.over(x, (2,), _FORWARD_BYTES)
         pair.first(_partial_statistics, x, pair.workspace())
-    except Exception as fault:  # whatever Triton's compiler and linker raise
-        reason = " ".join(str(fault).split())
-        message = f"the fused batch norm cannot be built ({reason}); a slower one does its work"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-        return False
-    return True
+
+    is_compiled = isinstance(_partial_statistics, triton.JITFunction)
+    return is_compiled and can_build("the fused batch norm", launch)
