@@ -25,7 +25,7 @@ KINDS = {
     "pool": ("_forward", "_backward", "pool"),
     "optimiser": ("_adam", "multi_tensor"),
     "compiled": ("triton_",),
-    "perturbations": ("_make_copies",),
+    "perturbations": ("_make_copies", "_fitting_boxes"),
     "random draws": ("distribution", "philox"),
     "copies and conversions": ("copy", "Memcpy", "Memset", "Fill"),
 }

@@ -14,8 +14,9 @@ from multiprocessing import get_context
 import pytest
 import torch
 
-from dcdc.augment import Jitter, OriginalCopy, PerturbedCopy, pipeline
+from dcdc.augment import Jitter, OriginalCopy, PerturbedCopy, kernels
 from dcdc.augment.pipeline import PerturbedDraw
+from dcdc.augment.resized_crop import fitting_boxes
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="the kernel needs triton")
 
@@ -203,15 +204,15 @@ class AskedError(Exception):
 @pytest.fixture
 def kernel_on_cpu(monkeypatch):
     """Copies take the CPU for a device with a kernel, which tells when it is asked."""
-    from dcdc.augment import copy_kernel
+    from dcdc.augment.copy_kernel import fits
 
     def tell(*_):
         raise AskedError
 
-    monkeypatch.setattr(pipeline, "_KERNEL_DEVICE", "cpu")
-    monkeypatch.setattr(pipeline, "_kernel", lambda: copy_kernel)
-    monkeypatch.setattr(copy_kernel, "original_copies", tell)
-    monkeypatch.setattr(copy_kernel, "perturbed_copies", tell)
+    monkeypatch.setattr(kernels, "_DEVICE", "cpu")
+    monkeypatch.setattr(
+        kernels, "_kernels", lambda: kernels.Kernels(fits, tell, tell, fitting_boxes)
+    )
 
 
 @pytest.mark.usefixtures("kernel_on_cpu")
@@ -252,7 +253,7 @@ class TestTheKernelIsTaken:
 
 
 def test_a_cpu_never_asks_for_it(monkeypatch):
-    monkeypatch.setattr(pipeline, "_kernel", lambda: pytest.fail("asked for"))
+    monkeypatch.setattr(kernels, "_kernels", lambda: pytest.fail("asked for"))
     for copy in (OriginalCopy(6, 10), PerturbedCopy(**PAPER)):
         copy(make(2), torch.Generator())
         assert not copy.has_kernel(torch.device("cpu"))
@@ -279,11 +280,20 @@ for side, channels, on in (
     source = ASTSource(kernel, signature, constants)
     triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
     print(side, channels, len(on))
+
+from dcdc.augment.resized_crop_kernel import _fitting_boxes as kernel
+sizes = ("n", "height", "width", "centred_height", "centred_width")
+constants = dict(attempts=10, block=64)
+types = {"boxes": "*i64"} | dict.fromkeys(sizes, "i32") | dict.fromkeys(constants, "constexpr")
+signature = {argument: types.get(argument, "*fp32") for argument in kernel.arg_names}
+source = ASTSource(kernel, signature, constants)
+triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 2})
+print("boxes")
 """
 
 
 @pytest.mark.slow
-def test_the_kernel_compiles_for_hopper(tmp_path):
+def test_the_kernels_compile_for_hopper(tmp_path):
     """The interpreter takes what the compiler refuses; compiling needs no device."""
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
     environment.pop("TRITON_INTERPRET", None)
@@ -295,7 +305,7 @@ def test_the_kernel_compiles_for_hopper(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 5
 
 
 def test_a_fault_of_the_compiler_is_a_warning(monkeypatch):

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from scipy.stats import chisquare, ks_2samp
 
 from dcdc.augment import apply_resized_crop, draw_resized_crop
+from dcdc.augment.resized_crop import fitting_boxes
 
 SCALE, RATIO = (0.2, 1.0), (3 / 4, 4 / 3)
 
@@ -118,3 +119,42 @@ def test_seed_fixes_the_draw_and_images_differ():
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
     assert len(draws[0].unique(dim=0)) > 40
+
+
+KERNEL = """
+import torch
+from dcdc.augment import resized_crop
+from dcdc.augment.resized_crop_kernel import fitting_boxes
+takers = []
+for taker in (resized_crop.fitting_boxes, fitting_boxes):
+    for scale, height, width in (((0.2, 1.0), 32, 32), ((0.8, 1.0), 6, 19), ((0.01, 0.1), 5, 4)):
+        resized_crop.fitting_boxes = taker
+        generator = torch.Generator().manual_seed(0)
+        ratio = (3 / 4, 4 / 3)
+        boxes = resized_crop.draw_resized_crop(100, height, width, scale, ratio, generator)
+        takers.append((taker.__module__, boxes))
+for (tensors, wanted), (kernel, found) in zip(takers[:3], takers[3:], strict=True):
+    assert tensors != kernel
+    assert torch.equal(found, wanted)
+print("agrees")
+"""
+
+
+def test_the_kernel_makes_the_same_boxes(interpreted):
+    assert interpreted(KERNEL) == "agrees\n"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(("side", "centred"), [((32, 32), (32, 32)), ((20, 90), (20, 27))])
+def test_on_a_gpu_too(side, centred):
+    from dcdc.augment import resized_crop_kernel
+
+    generator = torch.Generator("cuda").manual_seed(0)
+    share = torch.rand((2, 1000, 10), generator=generator, device="cuda")
+    areas, aspects = share[0] * side[0] * side[1], share[1] / 2 + 0.75
+    places = torch.rand((2, 1000), generator=generator, device="cuda")
+    given = (areas, aspects, places, side, centred)
+    found, wanted = resized_crop_kernel.fitting_boxes(*given), fitting_boxes(*given)
+    assert found.dtype == wanted.dtype
+    assert (found != wanted).any(1).sum() <= 1  # a side may be on the brink of the next

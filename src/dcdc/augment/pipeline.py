@@ -4,8 +4,6 @@ B images, r repeats, C channels, H x W pixels
 """
 
 import math
-from functools import cache
-from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -15,13 +13,12 @@ from dcdc.augment.affine import Affine, apply_affine, draw_affine
 from dcdc.augment.color_jitter import Jitter, apply_jitter, draw_jitter
 from dcdc.augment.flip import apply_flip, draw_flip
 from dcdc.augment.grey import apply_grey, draw_grey
+from dcdc.augment.kernels import Kernels, kernels_on
 from dcdc.augment.noise import apply_noise, draw_noise
 from dcdc.augment.resize_crop import apply_centre_crop, apply_resize_crop, draw_resize_crop
 from dcdc.augment.resized_crop import apply_resized_crop, draw_resized_crop
 from dcdc.augment.to_float import to_float
 from dcdc.errors import InputError
-
-_KERNEL_DEVICE = "cuda"
 
 OriginalDraw = Tensor | None
 
@@ -59,15 +56,14 @@ class OriginalCopy:
 
     def has_kernel(self, device: torch.device) -> bool:
         """Whether `apply` is one launch there, for bytes."""
-        return device.type == _KERNEL_DEVICE and _kernel() is not None
+        return kernels_on(device) is not None
 
     def apply(self, images: Tensor, draw: OriginalDraw) -> Tensor:
         if draw is None:
             return to_float(images)
-        kernel = _kernel_for(images) if max(images.shape[2:]) <= self.resize_to else None
-        if kernel is not None:
-            copies: Tensor = kernel.original_copies(images, draw, self.resize_to, self.size)
-            return copies
+        kernels = _kernels_for(images) if max(images.shape[2:]) <= self.resize_to else None
+        if kernels is not None:
+            return kernels.original_copies(images, draw, self.resize_to, self.size)
         return apply_resize_crop(to_float(images), draw, self.resize_to, self.size)
 
     def centre(self, images: Tensor) -> Tensor:
@@ -149,17 +145,14 @@ class PerturbedCopy:
 
     def has_kernel(self, device: torch.device) -> bool:
         """Whether `apply` is one launch there, for bytes: no kernel moves or adds noise."""
-        if self._moves or self.noise:
-            return False
-        return device.type == _KERNEL_DEVICE and _kernel() is not None
+        return not self._moves and not self.noise and kernels_on(device) is not None
 
     def apply(self, images: Tensor, draw: PerturbedDraw) -> Tensor:
-        kernel = _kernel_for(images) if draw.move is None and draw.noise is None else None
-        if kernel is not None:
-            copies: Tensor = kernel.perturbed_copies(
+        kernels = _kernels_for(images) if draw.move is None and draw.noise is None else None
+        if kernels is not None:
+            return kernels.perturbed_copies(
                 images, self.n_repeats, draw.boxes, draw.jitter, draw.grey, draw.flip
             )
-            return copies
         height, width = images.shape[-2:]
         images = to_float(images).repeat(self.n_repeats, 1, 1, 1)
         if draw.move is not None:
@@ -177,20 +170,10 @@ class PerturbedCopy:
         return images
 
 
-def _kernel_for(images: Tensor) -> ModuleType | None:
+def _kernels_for(images: Tensor) -> Kernels | None:
     """None where the ops do it one by one."""
-    kernel = _kernel() if images.device.type == _KERNEL_DEVICE else None
-    return kernel if kernel is not None and kernel.fits(images) else None
-
-
-@cache
-def _kernel() -> ModuleType | None:
-    """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
-    try:
-        from dcdc.augment import copy_kernel
-    except ImportError:
-        return None
-    return copy_kernel if copy_kernel.is_available() else None
+    kernels = kernels_on(images.device)
+    return kernels if kernels is not None and kernels.fits(images) else None
 
 
 def _check(name: str, value: float, low: float = 0, high: float = math.inf) -> None:
