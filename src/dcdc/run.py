@@ -19,6 +19,7 @@ from dcdc.errors import InputError
 from dcdc.methods.k_means import k_means_on_pixels
 from dcdc.metrics import partition_health, score
 from dcdc.run_folder import RunFolder
+from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import cpu_threads, describe_device
 
 BASELINES: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -75,6 +76,7 @@ def _run(
         folder.write_config(to_mapping(config))
         if image_set.skipped:
             folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+    commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     training = build_training(config, image_set, observer, folder.path if folder else None)
     earlier = 0.0
     if folder is not None and resume and training.trainer.resume():
@@ -93,6 +95,7 @@ def _run(
         "device": describe_device(training.model.device),
         "torch": torch.__version__,
         "dcdc": own_version(),
+        "commit": commit,
         "baselines": _baselines(config, image_set, baselines),
     }
     history = folder.read_history() if folder else training.trainer.history
