@@ -8,6 +8,7 @@ from PIL import Image
 
 from dcdc.data import label_columns, load_images
 from dcdc.data.benchmarks.recognise import recognised
+from dcdc.data.sources import require_at_hand
 from dcdc.errors import InputError
 
 
@@ -196,3 +197,13 @@ def test_bad_images_go_as_the_caller_chose(here):
     assert [entry.name for entry in found.skipped] == ["b.png"]
     assert seen == [(2, 2)]
     assert "'shrug'" in refused("digits", on_bad="shrug")
+
+
+def test_a_source_at_hand_is_told_without_opening_it(here):
+    (here / "a.npy").write_bytes(b"no array at all")
+    for source in ("digits", "a.npy", "."):
+        require_at_hand(source)
+    for source in ("cifar10", "cifar10@train", "cifar10:nowhere", "a.npz", "digit", ""):
+        with pytest.raises(InputError) as caught:
+            require_at_hand(source)
+        assert str(caught.value) == refused(source)

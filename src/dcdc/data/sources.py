@@ -90,6 +90,16 @@ def find_images(source: str | Path, size: int | None, target: str | None) -> Ima
     raise _unknown(text, path)
 
 
+def require_at_hand(source: str) -> None:
+    """Refuses, as `load_images` would, a source that is not there at all; opens no image."""
+    text, _, elsewhere = source.partition(":")
+    name = text.partition("@")[0]
+    if name in BENCHMARKS:
+        _files_of(BENCHMARKS[name], elsewhere)
+    elif source != "digits" and not (source and Path(source).exists()):
+        raise _unknown(source, Path(source))
+
+
 def _find_in_folder(folder: Path, size: int | None, target: str | None) -> ImageSet | Listing:
     if _has_parquet(folder):
         return list_parquet(folder, target)
