@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import Precision, RunConfig
+from dcdc.config import Precision, RunConfig, TrainConfig
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep
@@ -69,9 +69,6 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
             f"for images of {image_set.channels} channel(s)"
         )
     train = config.train
-    alone = train.over_clustering_first
-    if alone < 1:
-        alone = min(round(alone * train.epochs), train.epochs - 1)
     device = pick_device(train.device)
     precision = _precision(train.precision, device)
     resolved = replace(
@@ -79,7 +76,7 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
         n_clusters=n_clusters,
         data=replace(config.data, size=image_set.side),
         network=replace(config.network, mean=mean, std=std),
-        train=replace(train, over_clustering_first=float(alone), precision=precision),
+        train=replace(train, over_clustering_first=epochs_alone(train), precision=precision),
     )
     # These check their own arguments: better here than after a run folder was made.
     build_original_copy(resolved)
@@ -104,6 +101,12 @@ def _check_sizes(config: RunConfig, n_images: int) -> None:
             f"{n_images} images do not have {config.train.neighbours} neighbours each: lower "
             "train.neighbours"
         )
+
+
+def epochs_alone(train: TrainConfig) -> float:
+    """Of the over-clustering head, in whole epochs."""
+    alone = train.over_clustering_first
+    return alone if alone >= 1 else float(min(round(alone * train.epochs), train.epochs - 1))
 
 
 def _precision(chosen: Precision, device: torch.device) -> Precision:

@@ -10,6 +10,7 @@ from dcdc.cli.fit import fit
 from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
 from dcdc.cli.report import report
+from dcdc.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="dcdc",
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (fit, predict, evaluate, report, presets, bench):
+for verb in (fit, predict, evaluate, report, presets, bench, reproduce):
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

@@ -1,0 +1,179 @@
+"""Real runs of seconds: one after the other, failing, stopped, gone on with."""
+
+import json
+import signal
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from dcdc.config import with_values
+from dcdc.engine.observer import SilentObserver
+from dcdc.errors import InputError
+from dcdc.reproduce import session as sessions
+from dcdc.reproduce.outcome import read_outcome
+from dcdc.reproduce.runs import Run
+from dcdc.reproduce.session import TIME_OVER, Session
+
+
+class Watched(SilentObserver):
+    def __init__(self):
+        self.steps = 0
+        self.on_each = lambda: None
+
+    def on_step(self, terms):  # noqa: ARG002 - the face of an observer
+        self.steps += 1
+        self.on_each()
+
+
+@pytest.fixture
+def bench(tiny_set):
+    """A session, and what it read, said and did."""
+    seen = SimpleNamespace(read=[], said=[], warned=[], reports=[], watched=Watched())
+
+    def read(config):
+        seen.read.append(config.data.source)
+        return tiny_set
+
+    @contextmanager
+    def watch():
+        yield seen.watched
+
+    seen.session = Session(
+        read=read,
+        watch=watch,
+        say=seen.said.append,
+        warn=seen.warned.append,
+        after=lambda folder, _: seen.reports.append(folder.path),
+    )
+    return seen
+
+
+@pytest.fixture
+def make_run(tiny_config, tmp_path):
+    def make(name: str, **values) -> Run:
+        short = {"train.epochs": 2, "data.source": ""}
+        config = with_values(tiny_config, short | values)
+        return Run("cifar10", "cifar10-paper", config, tmp_path / "out" / name)
+
+    return make
+
+
+def history(run: Run) -> list[dict]:
+    text = (run.folder / "history.jsonl").read_text()
+    return [{**json.loads(line), "seconds": 0} for line in text.splitlines()]
+
+
+def test_what_is_missing_is_trained_once_and_shared_images_are_read_once(bench, make_run):
+    first, second = make_run("a"), make_run("b", **{"train.seed": 1})
+    ended = bench.session.carry_out([first, second, first])
+    assert (ended.faults, ended.stopped) == ({}, "")
+    assert bench.reports == [first.folder, second.folder]
+    assert bench.read == ["cifar10"]
+    assert read_outcome(first).state == read_outcome(second).state == "done"
+    steps = bench.watched.steps
+    bench.session.carry_out([first, second])
+    assert bench.watched.steps == steps
+    assert bench.read == ["cifar10"]
+
+
+def test_a_failing_run_does_not_stop_the_rest(bench, make_run):
+    too_large = make_run("large", **{"train.batch_size": 49})
+    diverging = make_run("wild", **{"train.learning_rate": 1e30})
+    broken, good = make_run("broken"), make_run("good")
+    broken.folder.mkdir(parents=True)
+    (broken.folder / "config.json").write_text("{")
+    ended = bench.session.carry_out([too_large, diverging, broken, good])
+    assert list(ended.faults) == [too_large.folder, diverging.folder, broken.folder]
+    assert "a batch of 49 is larger" in ended.faults[too_large.folder]
+    assert "not finite" in ended.faults[diverging.folder]
+    assert not too_large.folder.exists()
+    assert read_outcome(good).state == "done"
+    assert any(text.startswith(f"{too_large.folder} failed: ") for text in bench.warned)
+
+
+def test_a_fault_of_our_own_is_shown_in_full_and_does_not_stop_the_rest(bench, make_run):
+    def fail_once():
+        bench.watched.on_each = lambda: None
+        raise ZeroDivisionError("ours")
+
+    bench.watched.on_each = fail_once
+    first, second = make_run("first"), make_run("second")
+    ended = bench.session.carry_out([first, second])
+    assert ended.faults == {first.folder: "ZeroDivisionError: ours"}
+    assert any("Traceback" in text for text in bench.warned)
+    assert read_outcome(second).state == "done"
+    # What it left is gone on with.
+    assert read_outcome(first).state == "begun"
+    assert bench.session.carry_out([first]).faults == {}
+    assert history(first) == history(second)
+
+
+def test_after_the_deadline_the_run_stops_saved_and_nothing_is_begun(bench, make_run, monkeypatch):
+    """The clock moves by one at every look."""
+    clock = iter(range(10_000))
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    first, second = make_run("first"), make_run("second")
+    limited = replace(bench.session, deadline=5)
+    ended = limited.carry_out([first, second])
+    assert ended.stopped == TIME_OVER
+    assert ended.faults == {}
+    assert bench.watched.steps == 5  # of 12; the first look was before the run
+    assert (read_outcome(first).state, read_outcome(second).state) == ("begun", "missing")
+    assert limited.carry_out([first, second]).stopped == TIME_OVER
+    assert bench.watched.steps == 5
+    assert bench.session.carry_out([first, second]).stopped == ""
+    assert bench.watched.steps == 12 + 12
+    assert history(first) == history(second)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_session_with_its_run_saved(bench, make_run, number):
+    def stop_once():
+        bench.watched.on_each = lambda: None
+        signal.raise_signal(number)
+
+    bench.watched.on_each = stop_once
+    first, second = make_run("first"), make_run("second")
+    assert bench.session.carry_out([first, second]).stopped == number.name
+    assert (read_outcome(first).state, read_outcome(second).state) == ("begun", "missing")
+
+
+def test_ctrl_c_while_images_are_read_stops_too(bench, make_run):
+    def read(_):
+        raise KeyboardInterrupt
+
+    ended = replace(bench.session, read=read).carry_out([make_run("a"), make_run("b")])
+    assert ended.stopped == "SIGINT"
+    assert ended.faults == {}
+
+
+def test_a_run_that_was_begun_keeps_its_own_source(bench, make_run):
+    given = make_run("a", **{"data.source": "a folder"})
+    bench.watched.on_each = lambda: signal.raise_signal(signal.SIGINT)
+    bench.session.carry_out([given])
+    bench.watched.on_each = lambda: None
+    again = make_run("a")
+    assert bench.session.carry_out([again]).faults == {}
+    assert bench.read == ["a folder", "a folder"]
+
+
+def test_images_that_cannot_be_read_fail_one_run_alone(bench, make_run, tiny_set):
+    def read(config):
+        if config.data.source == "gone":
+            raise InputError("gone is gone")
+        return tiny_set
+
+    runs = [make_run("a", **{"data.source": "gone"}), make_run("b")]
+    ended = replace(bench.session, read=read).carry_out(runs)
+    assert ended.faults == {runs[0].folder: "gone is gone"}
+    assert read_outcome(runs[1]).state == "done"
+
+
+def test_a_folder_that_a_killed_run_left_half_made_is_begun_anew(bench, make_run):
+    run = make_run("a")
+    run.folder.mkdir(parents=True)
+    (run.folder / ".config.1.partial.json").write_text("{")
+    assert bench.session.carry_out([run]).faults == {}
+    assert read_outcome(run).state == "done"
