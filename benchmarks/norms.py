@@ -3,8 +3,9 @@
     python benchmarks/norms.py                                  # as it is set
     python benchmarks/norms.py --programs 2 4 8 --channels 32 64 --forward 8192 16384  # a sweep
 
-Needs a CUDA device. Forward and backward of each of the trunk's 36 norms (with ReLU, and the
-residual where the trunk has one), bfloat16, captured ten at a time, medians of 7 x 20 replays.
+Needs a CUDA device. Forward and backward of each of the trunk's 36 norms (with ReLU; and the
+residual and two readers of the output where the trunk has them), bfloat16, captured ten at a time,
+medians of 7 x 20 replays.
 "floor" is the bytes that must move over the rate of a large copy measured in the same run.
 """
 
@@ -61,11 +62,12 @@ def norm_us(n: int, channels: int, side: int, add: bool, plain: bool) -> float:
 
     def call() -> object:
         if not plain:
-            y = norm(x, residual)
+            outs = norm(x, residual, fork=True) if add else (norm(x),)
         else:
             y = theirs(x)
             y = F.relu(y if residual is None else y + residual)
-        return torch.autograd.grad(y, inputs, slope, allow_unused=True)
+            outs = (y, y) if add else (y,)
+        return torch.autograd.grad(outs, inputs, [slope] * len(outs), allow_unused=True)
 
     return median_us(call)
 
@@ -99,7 +101,7 @@ def main() -> None:
     for n in options.images:
         plain = total_us(n, plain=True)
         moved = sum(
-            (8 * without + 11 * with_) * n * channels * side**2 * 2
+            (8 * without + 12 * with_) * n * channels * side**2 * 2
             for channels, side, with_, without in LAYERS
         )
         print(f"{n} images: PyTorch {plain:.0f} us, floor {moved / rate:.0f} us")

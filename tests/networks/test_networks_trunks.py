@@ -35,7 +35,7 @@ def test_a_32_pixel_image_shrinks_as_the_paper_describes():
     trunk.stem[0].register_forward_hook(lambda *a: sides.append(a[2].shape[-1]))
     trunk.stem.register_forward_hook(lambda *a: sides.append(a[2].shape[-1]))
     for last in (2, 6, 12, 15):
-        trunk.stages[last].register_forward_hook(lambda *a: sides.append(tuple(a[2].shape[1:])))
+        trunk.stages[last].register_forward_hook(lambda *a: sides.append(tuple(a[2][0].shape[1:])))
     with torch.no_grad():
         trunk.eval()(torch.rand(1, 2, 32, 32))
     assert sides == [32, 17, (64, 17, 17), (128, 9, 9), (256, 5, 5), (512, 3, 3)]
@@ -64,4 +64,6 @@ def test_a_block_adds_its_input():
     block = trunk.stages[0]
     nn.init.zeros_(block.norm2.weight)
     x = torch.rand(2, 64, 5, 5)
-    torch.testing.assert_close(block(x), x)  # x is not negative, so the last ReLU leaves it
+    torch.testing.assert_close(
+        block((x, x)), (x, x)
+    )  # x is not negative, so the last ReLU leaves it

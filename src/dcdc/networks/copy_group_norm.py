@@ -19,7 +19,7 @@ _FUSED_DEVICE = "cuda"
 @dataclass(frozen=True)
 class _Kernels:
     fits: Callable[[Tensor, Tensor | None, tuple[int, ...]], bool]
-    fused_norm: Callable[..., Tensor]
+    fused_norm: Callable[..., Tensor | tuple[Tensor, Tensor]]
 
 
 class CopyGroupNorm(nn.BatchNorm2d):
@@ -28,15 +28,24 @@ class CopyGroupNorm(nn.BatchNorm2d):
     groups: tuple[int, ...] = ()
     """Images of each copy group; () is one group. Evaluation does not look at it."""
 
-    def forward(self, x: Tensor, residual: Tensor | None = None, relu: bool = True) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, residual: Tensor | None = None, relu: bool = True, fork: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Forked, the output comes twice, one for each of two readers.
+
+        A device then adds the gradients of the two while it reads them.
+        """
         if self.training and x.device.type == _FUSED_DEVICE:
-            fused = self._fused(x, residual, relu)
+            fused = self._fused(x, residual, relu, fork)
             if fused is not None:
                 return fused
         groups = self.groups if self.training else ()
-        return _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
+        y = _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
+        return (y, y) if fork else y
 
-    def _fused(self, x: Tensor, residual: Tensor | None, relu: bool) -> Tensor | None:
+    def _fused(
+        self, x: Tensor, residual: Tensor | None, relu: bool, fork: bool
+    ) -> Tensor | tuple[Tensor, Tensor] | None:
         """None where the kernels cannot do it."""
         groups = _checked(self.groups, x) or (len(x),)
         kernels = _kernels()
@@ -54,7 +63,7 @@ class CopyGroupNorm(nn.BatchNorm2d):
             return None
         return kernels.fused_norm(
             *(x, self.weight, self.bias, self.running_mean, self.running_var),
-            *(self.num_batches_tracked, groups, residual, relu, self.momentum, self.eps),
+            *(self.num_batches_tracked, groups, residual, relu, self.momentum, self.eps, fork),
         )
 
 

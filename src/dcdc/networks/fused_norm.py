@@ -10,6 +10,9 @@ of its own group in one fixed order, so the same inputs give the same bits.
 Read -> written, kernel by kernel: x -> nothing; x, residual -> y. Backward: dy, x -> nothing;
 dy, x -> dx, the ReLU's mask computed again from x. Backward of residual and ReLU: dy, x, y ->
 d_residual; d_residual, x -> dx, the mask taken from y, which the next layer keeps anyway.
+
+Forked, y is handed out twice on one memory, for two readers: the first backward kernel then reads
+the gradients of both and adds them, instead of a kernel of autograd's that would write their sum.
 """
 
 from dataclasses import dataclass
@@ -165,7 +168,8 @@ class _FusedNorm(torch.autograd.Function):
         relu: bool,
         momentum: float,
         eps: float,
-    ) -> Tensor:
+        fork: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         pair = _Pair.over(x, groups, _FORWARD_BYTES)
         partials = pair.workspace()
         size = (len(groups), 2, x.shape[1])
@@ -184,29 +188,41 @@ class _FusedNorm(torch.autograd.Function):
             )
         ctx.groups, ctx.add, ctx.relu = groups, add, relu
         ctx.save_for_backward(x, weight, bias, statistics, y if add and relu else None)
-        return y
+        ctx.set_materialize_grads(False)
+        return (y, y.detach()) if fork else y
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:
         x, weight, bias, statistics, y = ctx.saved_tensors
+        dy, dy2 = _given(slopes)
         pair = _Pair.over(x, ctx.groups, _BACKWARD_BYTES)
         partials = pair.workspace()
-        masks = {"mask_by_x": ctx.relu and not ctx.add, "mask_by_y": ctx.relu and ctx.add}
-        dy = dy.contiguous(memory_format=torch.channels_last)
-        open_dy = dy if y is None else torch.empty_like(x)
+        by_x, by_y, two = ctx.relu and not ctx.add, ctx.relu and ctx.add, dy2 is not None
+        open_dy = torch.empty_like(x) if by_y or two else dy
         dx, d_weight, d_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias)
         pair.first(
             _partial_gradients,
-            *(dy, x, x if y is None else y, open_dy, weight, bias, statistics, partials),
-            **masks,
+            *(dy, dy if dy2 is None else dy2, x, x if y is None else y, open_dy),
+            *(weight, bias, statistics, partials),
+            two=two,
+            mask_by_x=by_x,
+            mask_by_y=by_y,
         )
         pair.second(
             _input_gradient,
             *(open_dy, x, dx, weight, bias, statistics, partials, d_weight, d_bias),
-            **masks,
+            mask_by_x=by_x,
+            await_dy=by_y or two,
         )
-        return dx, open_dy if ctx.add else None, d_weight, d_bias, *(None,) * 7
+        return dx, open_dy if ctx.add else None, d_weight, d_bias, *(None,) * 8
+
+
+def _given(slopes: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
+    """The gradients that came, channels last: of two outputs either may have had no reader."""
+    came = [slope for slope in slopes if slope is not None]
+    first, *rest = (slope.contiguous(memory_format=torch.channels_last) for slope in came)
+    return first, rest[0] if rest else None
 
 
 def fits(x: Tensor, residual: Tensor | None, groups: tuple[int, ...]) -> bool:
@@ -238,14 +254,16 @@ def fused_norm(
     relu: bool,
     momentum: float,
     eps: float,
-) -> Tensor:
+    fork: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     """norm(x) (+ residual), then ReLU or not; x and residual channels last, the rest float32.
 
     `groups`: images of each group, at least two rows a group; the buffers are updated in place.
+    `fork`: the output twice, on the same memory.
     """
-    out: Tensor = _FusedNorm.apply(
+    out: Tensor | tuple[Tensor, Tensor] = _FusedNorm.apply(
         *(x, residual, weight, bias, running_mean, running_var, num_batches_tracked),
-        *(groups, relu, momentum, eps),
+        *(groups, relu, momentum, eps, fork),
     )
     return out
 

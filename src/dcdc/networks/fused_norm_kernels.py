@@ -98,6 +98,12 @@ def _normalised(value, mean, scale, shift):
     return (value.to(tl.float32) - mean[None, :]) * scale[None, :] + shift[None, :]
 
 
+@triton.jit
+def _sum_of_two(one, other):
+    """Rounded as a tensor of sums would be: both backward kernels then see the same numbers."""
+    return (one.to(tl.float32) + other.to(tl.float32)).to(one.dtype)
+
+
 @triton.jit(do_not_specialize=_ENDS)
 def _partial_statistics(
     x,
@@ -277,6 +283,7 @@ def _apply(
 @triton.jit(do_not_specialize=_ENDS)
 def _partial_gradients(
     dy,
+    dy2,
     x,
     y,
     open_dy,
@@ -293,11 +300,15 @@ def _partial_gradients(
     block_channels: tl.constexpr,
     tiles: tl.constexpr,
     fold: tl.constexpr,
+    two: tl.constexpr,
     mask_by_x: tl.constexpr,
     mask_by_y: tl.constexpr,
     overlap: tl.constexpr,
 ):
-    """A chunk's sums of dy and of dy * normalised x, dy being 0 where the ReLU was closed."""
+    """A chunk's sums of dy and of dy * normalised x, dy being 0 where the ReLU was closed.
+
+    `two`: dy is the sum of dy and dy2.
+    """
     if overlap:
         tl.extra.cuda.gdc_launch_dependents()
     columns: tl.constexpr = (channels + block_channels - 1) // block_channels
@@ -308,12 +319,15 @@ def _partial_gradients(
     row = tl.arange(0, block_rows)
     offset = row[:, None] * channels + column[None, :]
     dy += begin * channels
+    dy2 += begin * channels
     x += begin * channels
     y += begin * channels
     open_dy += begin * channels
 
     inside = _inside(row, rows, column, channels, block_channels)
     slope = tl.load(dy + offset, mask=inside, other=0.0)
+    if two:
+        slope2 = tl.load(dy2 + offset, mask=inside, other=0.0)
     value = tl.load(x + offset, mask=inside, other=0.0)
     if mask_by_y:
         out = tl.load(y + offset, mask=inside, other=0.0)
@@ -325,21 +339,27 @@ def _partial_gradients(
     sums = tl.zeros([block_rows, block_channels], tl.float32)
     products = tl.zeros([block_rows, block_channels], tl.float32)
     for tile in range(tiles):
+        if two:
+            slope = _sum_of_two(slope, slope2)
         if mask_by_x:
             slope = tl.where(_normalised(value, mean, scale, shift) <= 0, 0.0, slope)
         if mask_by_y:
             slope = tl.where(out <= 0, 0.0, slope)
+        if two or mask_by_y:
             tl.store(open_dy + offset, slope, mask=inside)
+            open_dy += block_rows * channels
         sums += slope.to(tl.float32)
         products += slope.to(tl.float32) * (value.to(tl.float32) - mean[None, :])
         dy += block_rows * channels
         x += block_rows * channels
         inside = _inside((tile + 1) * block_rows + row, rows, column, channels, block_channels)
         slope = tl.load(dy + offset, mask=inside, other=0.0)
+        if two:
+            dy2 += block_rows * channels
+            slope2 = tl.load(dy2 + offset, mask=inside, other=0.0)
         value = tl.load(x + offset, mask=inside, other=0.0)
         if mask_by_y:
             y += block_rows * channels
-            open_dy += block_rows * channels
             out = tl.load(y + offset, mask=inside, other=0.0)
 
     of_dy, of_product = _sums(sums, products)
@@ -402,7 +422,7 @@ def _input_gradient(
     tiles: tl.constexpr,
     fold: tl.constexpr,
     mask_by_x: tl.constexpr,
-    mask_by_y: tl.constexpr,
+    await_dy: tl.constexpr,
     overlap: tl.constexpr,
 ):
     """The first programs, one per block of channels, sum over groups; the others write dx."""
@@ -443,10 +463,10 @@ def _input_gradient(
         rstd = tl.load(statistics + channels + column, mask=known, other=0.0)
         scale = tl.load(weight + column, mask=known, other=0.0) * rstd
         shift = tl.load(bias + column, mask=known, other=0.0)
-        if overlap and mask_by_y:  # dy is then what the kernel before writes
+        if overlap and await_dy:  # it is then what the kernel before writes
             tl.extra.cuda.gdc_wait()
         slope = tl.load(dy + offset, mask=inside, other=0.0)
-        if overlap and not mask_by_y:
+        if overlap and not await_dy:
             tl.extra.cuda.gdc_wait()
         _, n, _, chunks = _span(group, end0, end1, end2, end3, chunk_rows)
         one, other = _partials(partials, group, column, channels, block_channels, fold)

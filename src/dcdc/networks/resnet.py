@@ -9,6 +9,9 @@ from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm
 from dcdc.networks.halving_pool import HalvingPool
 
+Fork = tuple[Tensor, Tensor]
+"""One value for two readers, a block's first convolution and its shortcut; see CopyGroupNorm."""
+
 
 class BasicBlock(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
@@ -21,9 +24,10 @@ class BasicBlock(nn.Module):
         if stride != 1 or in_channels != out_channels:
             self.shortcut = Projection(in_channels, out_channels, stride)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, fork: Fork) -> Fork:
+        x, x_again = fork
         inner = self.norm1(self.conv1(x))
-        out: Tensor = self.norm2(self.conv2(inner), residual=self.shortcut(x))
+        out: Fork = self.norm2(self.conv2(inner), residual=self.shortcut(x_again), fork=True)
         return out
 
 
@@ -64,7 +68,9 @@ class ResNet(nn.Module):
         self.apply(_initialise)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(self.stages(self.stem(x)), 1).flatten(1)
+        start = self.stem(x)
+        out, _ = self.stages((start, start))
+        return F.adaptive_avg_pool2d(out, 1).flatten(1)
 
 
 def resnet34(in_channels: int, pool: bool = True) -> ResNet:
