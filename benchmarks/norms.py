@@ -4,8 +4,9 @@
     python benchmarks/norms.py --programs 2 4 8 --channels 32 64 --forward 8192 16384  # a sweep
 
 Needs a CUDA device. Forward and backward of each of the trunk's 36 norms (with ReLU; and the
-residual and two readers of the output where the trunk has them), bfloat16, captured ten at a time,
-medians of 7 x 20 replays.
+residual, two readers of the output and the stem's pool where the trunk has them), bfloat16,
+captured ten at a time, medians of 7 x 20 replays. The stem is timed apart too: by PyTorch, as our
+norm and PyTorch's pool, and in one.
 "floor" is the bytes that must move over the rate of a large copy measured in the same run.
 """
 
@@ -18,10 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dcdc.networks import CopyGroupNorm, fused_norm
+from dcdc.networks import CopyGroupNorm, fused_norm, fused_pooled_norm
+from dcdc.networks.copy_group_norm import PooledNorm
 
 # channels, side, how many with a residual, how many without
-LAYERS = ((64, 32, 0, 1), (64, 17, 3, 3), (128, 9, 4, 5), (256, 5, 6, 7), (512, 3, 3, 4))
+LAYERS = ((64, 17, 3, 3), (128, 9, 4, 5), (256, 5, 6, 7), (512, 3, 3, 4))
+STEM = (64, 32)
 
 
 def median_us(call: Callable[[], object], repeats: int = 10) -> float:
@@ -72,6 +75,32 @@ def norm_us(n: int, channels: int, side: int, add: bool, plain: bool) -> float:
     return median_us(call)
 
 
+def stem_us(n: int, way: str) -> float:
+    """By "PyTorch", as "norm, pool", or in "one"."""
+    channels, side = STEM
+    x, slope = example(n, channels, side), example(n, channels, side // 2 + 1).detach()
+    kinds = {"PyTorch": torch.nn.BatchNorm2d, "norm, pool": CopyGroupNorm, "one": PooledNorm}
+    norm = kinds[way](channels).cuda()
+    norm.groups = (n // 4, n - n // 4)
+
+    def call() -> object:
+        outs = norm(x)
+        if way != "one":
+            y = F.max_pool2d(F.relu(outs) if way == "PyTorch" else outs, 2, 2, 1)
+            outs = (y, y)
+        return torch.autograd.grad(outs, [x, *norm.parameters()], [slope, slope])
+
+    return median_us(call)
+
+
+def floor_us(n: int, rate: float) -> float:
+    channels, side = STEM
+    moved = 5 * channels * (side**2 + (side // 2 + 1) ** 2)
+    for channels, side, with_, without in LAYERS:
+        moved += (8 * without + 12 * with_) * channels * side**2
+    return moved * n * 2 / rate
+
+
 def copy_rate() -> float:
     """Bytes read and written a microsecond."""
     big = torch.empty(2**30, dtype=torch.uint8, device="cuda")
@@ -86,6 +115,7 @@ def main() -> None:
     parser.add_argument("--channels", type=int, nargs="+")
     parser.add_argument("--forward", type=int, nargs="+")
     parser.add_argument("--backward", type=int, nargs="+")
+    parser.add_argument("--windows", type=int, nargs="+")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no CUDA device here")
@@ -94,27 +124,27 @@ def main() -> None:
         "_BLOCK_CHANNELS": options.channels,
         "_FORWARD_BYTES": options.forward,
         "_BACKWARD_BYTES": options.backward,
+        "_WINDOW_BYTES": options.windows,
     }
-    swept = {name: values or [getattr(fused_norm, name)] for name, values in names.items()}
+    home = dict.fromkeys(names, fused_norm) | {"_WINDOW_BYTES": fused_pooled_norm}
+    swept = {name: values or [getattr(home[name], name)] for name, values in names.items()}
     rate = copy_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {rate / 1e6:.2f} TB/s")
     for n in options.images:
         plain = total_us(n, plain=True)
-        moved = sum(
-            (8 * without + 12 * with_) * n * channels * side**2 * 2
-            for channels, side, with_, without in LAYERS
-        )
-        print(f"{n} images: PyTorch {plain:.0f} us, floor {moved / rate:.0f} us")
+        print(f"{n} images: PyTorch {plain:.0f} us, floor {floor_us(n, rate):.0f} us")
+        stem = {way: stem_us(n, way) for way in ("PyTorch", "norm, pool", "one")}
+        print("  the stem: " + ", ".join(f"{way} {us:.0f} us" for way, us in stem.items()))
         for values in itertools.product(*swept.values()):
             for name, value in zip(swept, values, strict=True):
-                setattr(fused_norm, name, value)
+                setattr(home[name], name, value)
             fused_norm.plan.cache_clear()
             chosen = ", ".join(f"{name} {v}" for name, v in zip(swept, values, strict=True))
             print(f"  {total_us(n, plain=False):6.0f} us  {chosen}", flush=True)
 
 
 def total_us(n: int, plain: bool) -> float:
-    return sum(
+    return stem_us(n, "PyTorch" if plain else "one") + sum(
         count * norm_us(n, channels, side, add, plain)
         for channels, side, with_, without in LAYERS
         for add, count in ((True, with_), (False, without))

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dcdc.networks import copy_group_norm
-from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d, copy_groups
+from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d, PooledNorm, copy_groups
 
 
 def seeded(norm: nn.Module) -> nn.Module:
@@ -184,10 +184,14 @@ def calls(monkeypatch):
         made.append(arguments)
         return stand_in(*arguments)
 
+    def counted_with_pool(*arguments):
+        *state, momentum, eps = arguments
+        y = counted(*state, None, True, momentum, eps, False)
+        return (F.max_pool2d(y, 2, 2, 1),) * 2
+
     monkeypatch.setattr(copy_group_norm, "_FUSED_DEVICE", "cpu")
-    monkeypatch.setattr(
-        copy_group_norm, "_kernels", lambda: copy_group_norm._Kernels(fits, counted)
-    )
+    kernels = copy_group_norm._Kernels(fits, counted, counted_with_pool)
+    monkeypatch.setattr(copy_group_norm, "_kernels", lambda: kernels)
     return made
 
 
@@ -250,6 +254,32 @@ def test_what_the_kernels_cannot_take_goes_the_eager_way(calls, monkeypatch, set
 
 def test_evaluation_is_never_fused(calls):
     seeded(CopyGroupNorm(3)).eval()(X)
+    seeded(PooledNorm(3)).eval()(X)
+    assert not calls
+
+
+@pytest.mark.parametrize("groups", [(), (2, 4)])
+@pytest.mark.parametrize("side", [(5, 5), (4, 7)])
+def test_a_pooled_norm_is_a_norm_and_torchs_pool(calls, monkeypatch, groups, side):
+    """To the bit where it is eager; and the fused path gets all that the eager one has."""
+    x, found = channels_last(images(6, 3, *side)).requires_grad_(), []
+    for path, kind in (("cuda", CopyGroupNorm), ("cuda", PooledNorm), ("cpu", PooledNorm)):
+        monkeypatch.setattr(copy_group_norm, "_FUSED_DEVICE", path)
+        norm = seeded(kind(3, eps=1e-2, momentum=0.3))
+        norm.groups = groups
+        outs = norm(x)
+        y, again = outs if kind is PooledNorm else (F.max_pool2d(outs, 2, 2, 1),) * 2
+        assert torch.equal(y, again)
+        found.append(learnt(norm, y, x))
+    assert len(calls) == 1
+    assert all(map(torch.equal, found[0], found[1]))
+    torch.testing.assert_close(found[0], found[2])
+
+
+def test_what_the_kernels_cannot_take_is_pooled_too(calls):
+    y, again = seeded(PooledNorm(3))(X.contiguous())
+    assert torch.equal(y, F.max_pool2d(seeded(CopyGroupNorm(3))(X.contiguous()), 2, 2, 1))
+    assert y is again
     assert not calls
 
 

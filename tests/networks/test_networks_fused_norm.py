@@ -6,44 +6,27 @@ Shapes: N images, C channels, H x W pixels.
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 
 import pytest
 import torch
+from norm_examples import (
+    BF16,
+    EPS,
+    F32,
+    MOMENTUM,
+    Example,
+    assert_alike,
+    example,
+    in_float64,
+    learnt,
+    slow_norm,
+)
 from torch import Tensor, nn
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton")
-
-MOMENTUM, EPS = 0.1, 1e-5
-F32, BF16 = torch.float32, torch.bfloat16
-
-
-@dataclass(frozen=True)
-class Example:
-    x: Tensor
-    residual: Tensor | None
-    weight: Tensor
-    bias: Tensor
-    dy: Tensor
-    dy2: Tensor | None = None
-    """Of a forked output's second reader."""
-
-
-def example(device, n_images, channels, side, dtype=F32, add=False, seed=0, two=False) -> Example:
-    generator = torch.Generator().manual_seed(seed)
-
-    def images():
-        drawn = torch.randn((n_images, channels, *side), generator=generator)
-        return drawn.to(device, dtype, memory_format=torch.channels_last)
-
-    weight = torch.rand(channels, generator=generator) + 0.5
-    bias = torch.randn(channels, generator=generator)
-    x, dy = images() * 2 + 1, images()
-    residual = images() if add else None
-    return Example(x, residual, weight.to(device), bias.to(device), dy, images() if two else None)
 
 
 def fused(
@@ -53,114 +36,31 @@ def fused(
     processors: int = 0,
     read: tuple[int, ...] = (),
 ) -> dict[str, Tensor]:
-    """Planned for as many processors as are asked for: one makes few programs of many tiles.
+    from dcdc.networks.fused_norm import fused_norm
 
-    `read`: which outputs of a fork have a reader; with two gradients both have one.
-    """
-    from dcdc.networks import fused_norm
+    fork = bool(read) or example.dy2 is not None
 
-    channels, device = example.x.shape[1], example.x.device
-    running_mean, running_var = torch.zeros(channels), torch.ones(channels)
-    buffers = [t.to(device) for t in (running_mean, running_var, torch.tensor(0))]
-    inputs = [example.x, example.weight, example.bias, example.residual]
-    x, weight, bias, residual = (t if t is None else t.detach().requires_grad_() for t in inputs)
-    slopes = [example.dy] if example.dy2 is None else [example.dy, example.dy2]
-    fork = bool(read) or len(slopes) == 2
-    read = read or tuple(range(len(slopes)))
-    arguments = (x, weight, bias, *buffers, groups, residual, relu, MOMENTUM, EPS, fork)
-    with pytest.MonkeyPatch.context() as patch:
-        if processors:
-            patch.setattr(fused_norm, "_processors", lambda _: processors)
-        y = fused_norm.fused_norm(*arguments)
-        outs = y if fork else (y,)
-        torch.autograd.backward([outs[which] for which in read], slopes)
-    assert all(out.data_ptr() == outs[0].data_ptr() for out in outs)
-    y = outs[-1]
-    found = {"y": y.detach(), "dx": x.grad, "d_weight": weight.grad, "d_bias": bias.grad}
-    if residual is not None:
-        found["d_residual"] = residual.grad
-    names = ("running_mean", "running_var", "num_batches_tracked")
-    return found | dict(zip(names, buffers, strict=True))
+    def apply(x, residual, *state):
+        y = fused_norm(x, *state, groups, residual, relu, MOMENTUM, EPS, fork)
+        return y if fork else (y,)
 
-
-def interpret_kernels() -> None:
-    os.environ["TRITON_INTERPRET"] = "1"
-
-
-@pytest.fixture(scope="module")
-def interpreter():
-    """A process of its own: Triton settles on its import whether it interprets kernels.
-
-    It alone is told, or this one's kernels would not be compiled for a device's tests.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        with ProcessPoolExecutor(
-            1, mp_context=get_context("spawn"), initializer=interpret_kernels
-        ) as pool:
-            yield lambda *arguments: pool.submit(fused, *arguments).result()
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request):
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
-    return request.param
+    return learnt(apply, example, processors, read)
 
 
 @pytest.fixture
-def run(device, request):
-    """`fused`, where the device can run it."""
-    return fused if device == "cuda" else request.getfixturevalue("interpreter")
+def run(call):
+    return partial(call, fused)
 
 
 def slow(example: Example, groups, relu=True) -> dict[str, Tensor]:
     """Group by group in float64 on the CPU, gradients by autograd."""
-    inputs = [example.x, example.weight, example.bias, example.residual]
-    x, weight, bias, residual = (
-        t if t is None else t.cpu().double().requires_grad_() for t in inputs
-    )
-    running_mean, running_var = torch.zeros(len(weight)).double(), torch.ones(len(weight)).double()
-    parts = []
-    for part in x.split(groups):
-        rows = part.permute(0, 2, 3, 1).reshape(-1, part.shape[1])
-        mean = rows.sum(0) / len(rows)
-        squares = ((rows - mean) ** 2).sum(0)
-        parts.append(
-            (part - mean[:, None, None]) / (squares / len(rows) + EPS).sqrt()[:, None, None]
-        )
-        running_mean = (1 - MOMENTUM) * running_mean + MOMENTUM * mean.detach()
-        running_var = (1 - MOMENTUM) * running_var + MOMENTUM * squares.detach() / (len(rows) - 1)
-    y = torch.cat(parts) * weight[:, None, None] + bias[:, None, None]
-    y = y if residual is None else y + residual
-    y = y.relu() if relu else y
-    slopes = [dy.cpu().double() for dy in (example.dy, example.dy2) if dy is not None]
-    if example.dy2 is not None:  # autograd sums in the gradients' own precision
-        slopes = [(example.dy + example.dy2).cpu().double()]
-    y.backward(*slopes)
-    expected = {"y": y.detach(), "dx": x.grad, "d_weight": weight.grad, "d_bias": bias.grad}
-    if residual is not None:
-        expected["d_residual"] = residual.grad
-    return expected | {
-        "running_mean": running_mean,
-        "running_var": running_var,
-        "num_batches_tracked": torch.tensor(len(groups)),
-    }
 
+    def apply(x, residual, weight, bias, *buffers):
+        y = slow_norm(x, weight, bias, *buffers, groups)
+        y = y if residual is None else y + residual
+        return (y.relu() if relu else y,)
 
-def assert_alike(
-    found: dict[str, Tensor], expected: dict[str, Tensor], float32: float = 2e-5
-) -> None:
-    """To float32's last digits, or to the one bfloat16 keeps: the interpreter cuts off the rest."""
-    assert found.keys() == expected.keys()
-    for name, value in found.items():
-        tolerance = {"rtol": float32, "atol": float32}
-        if value.dtype == BF16:
-            tolerance = {"rtol": 2**-7 if value.device.type == "cpu" else 2**-8, "atol": 1e-6}
-        wanted = expected[name].cpu().double()
-        torch.testing.assert_close(
-            value.cpu().double(), wanted, **tolerance, msg=f"{name}: {{}}".format
-        )
+    return learnt(apply, in_float64(example))
 
 
 @pytest.mark.parametrize(
@@ -297,7 +197,7 @@ def test_plans_keep_a_large_device_busy_and_chunks_inside_their_group(
     from dcdc.networks.fused_norm import plan
 
     rows = tuple(int(n_images * share) * side * side for share in shares)
-    for block_bytes in (16384, 8192):
+    for block_bytes in (16384, 8192, 4096):
         tiles = plan(rows, channels, itemsize, block_bytes, 132)
         chunks = [-(-of_group // (tiles.block_rows * tiles.tiles)) for of_group in rows]
         programs = tiles.chunks * tiles.columns
@@ -313,12 +213,20 @@ COMPILE = """
 import itertools, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from dcdc.networks import fused_norm as module
+from dcdc.networks import fused_norm_kernels, fused_pooled_norm_kernels
 
-kernels = ("_partial_statistics", "_apply", "_partial_gradients", "_input_gradient")
-for name, (channels, tiles, add) in itertools.product(kernels, ((64, 2, True), (70, 1, False))):
-    kernel = getattr(module, name)
-    constants = dict(channels=channels, block_rows=64, block_channels=32, tiles=tiles, fold=8)
+kernels = (
+    fused_norm_kernels._partial_statistics,
+    fused_norm_kernels._apply,
+    fused_norm_kernels._partial_gradients,
+    fused_norm_kernels._input_gradient,
+    fused_pooled_norm_kernels._apply_and_pool,
+    fused_pooled_norm_kernels._partial_pooled_gradients,
+    fused_pooled_norm_kernels._input_gradient_of_windows,
+)
+for kernel, (channels, tiles, add) in itertools.product(kernels, ((64, 2, True), (70, 1, False))):
+    constants = dict(height=9, width=8, pixels=64)
+    constants |= dict(channels=channels, block_rows=64, block_channels=32, tiles=tiles, fold=8)
     constants |= dict(groups=2, add=add, relu=True, overlap=True)
     constants |= dict(two=add, mask_by_x=not add, mask_by_y=add, await_dy=add)
     types = {"batches": "*i64", "momentum": "fp32", "eps": "fp32"}
@@ -332,7 +240,7 @@ for name, (channels, tiles, add) in itertools.product(kernels, ((64, 2, True), (
     source = ASTSource(kernel, signature, used, aligned)
     ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
     loads = channels % 32 or "ld.global.v4.b32" in ptx
-    print(name, bool(loads), "griddepcontrol" in ptx)
+    print(kernel.__name__, bool(loads), "griddepcontrol" in ptx)
 """
 
 
@@ -349,7 +257,7 @@ def test_the_kernels_compile_for_hopper_with_16_byte_loads(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert [line.split()[1:] for line in done.stdout.splitlines()] == [["True", "True"]] * 8
+    assert [line.split()[1:] for line in done.stdout.splitlines()] == [["True", "True"]] * 14
 
 
 @pytest.mark.gpu

@@ -1,8 +1,12 @@
+from importlib.util import find_spec
+
 import pytest
 import torch
 from torch import nn
 
-from dcdc.networks.resnet import resnet18, resnet34
+from dcdc.networks import copy_group_norm
+from dcdc.networks.copy_group_norm import copy_groups
+from dcdc.networks.resnet import ResNet, resnet18, resnet34
 from dcdc.networks.small import SmallTrunk
 
 
@@ -33,7 +37,7 @@ def test_resnets_have_the_parameters_that_the_description_implies(build, blocks,
 def test_a_32_pixel_image_shrinks_as_the_paper_describes():
     trunk, sides = resnet34(2), []
     trunk.stem[0].register_forward_hook(lambda *a: sides.append(a[2].shape[-1]))
-    trunk.stem.register_forward_hook(lambda *a: sides.append(a[2].shape[-1]))
+    trunk.stem[1].register_forward_hook(lambda *a: sides.append(a[2][0].shape[-1]))
     for last in (2, 6, 12, 15):
         trunk.stages[last].register_forward_hook(lambda *a: sides.append(tuple(a[2][0].shape[1:])))
     with torch.no_grad():
@@ -67,3 +71,50 @@ def test_a_block_adds_its_input():
     torch.testing.assert_close(
         block((x, x)), (x, x)
     )  # x is not negative, so the last ReLU leaves it
+
+
+def test_a_saved_state_keeps_its_names():
+    names = list(resnet18(1).state_dict())
+    norm = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    assert names[:6] == ["stem.0.weight", *(f"stem.1.{name}" for name in norm)]
+    assert names[6] == "stages.0.conv1.weight"
+
+
+def features_and_gradients(device: str, fused: bool) -> list[torch.Tensor]:
+    """Of a small trunk in float32, and the buffers; with as many fused norms as it has."""
+    made = []
+
+    def counted(kernel):
+        return lambda *arguments: made.append(kernel) or kernel(*arguments)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+    ):
+        patch.setattr(copy_group_norm, "_FUSED_DEVICE", device if fused else "none")
+        if fused:
+            from dcdc.networks.fused_norm import fits, fused_norm
+            from dcdc.networks.fused_pooled_norm import fused_pooled_norm
+
+            kernels = copy_group_norm._Kernels(
+                fits, counted(fused_norm), counted(fused_pooled_norm)
+            )
+            patch.setattr(copy_group_norm, "_kernels", lambda: kernels)
+        torch.manual_seed(0)
+        trunk = ResNet(2, (2, 1)).to(device, memory_format=torch.channels_last)
+        x = torch.randn(6, 2, 8, 9).to(device, memory_format=torch.channels_last).requires_grad_()
+        with copy_groups(trunk, (2, 4)):
+            features = trunk(x)
+            features.backward(torch.randn(features.shape).to(device))
+    norms = [layer for layer in trunk.modules() if isinstance(layer, nn.BatchNorm2d)]
+    assert len(made) == len(norms) * fused
+    gradients = [parameter.grad for parameter in trunk.parameters()]
+    return [features.detach(), x.grad, *gradients, *trunk.buffers()]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton")
+def test_the_fused_trunk_learns_what_the_eager_one_does(device, call):
+    found = call(features_and_gradients, device, True)
+    for ours, plain in zip(found, features_and_gradients(device, False), strict=True):
+        atol = 1e-4 * plain.abs().max().item()
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=atol)

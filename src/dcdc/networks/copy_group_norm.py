@@ -1,4 +1,4 @@
-"""Batch norm with statistics per copy group, and the residual add and ReLU that follow it.
+"""Batch norm with statistics per copy group, and the residual add, ReLU or pool that follow it.
 
 One pass over several copy groups, each a run of images along the batch, then means what a pass for
 each group means. Shapes: B images, C channels, H x W pixels, D features.
@@ -20,6 +20,7 @@ _FUSED_DEVICE = "cuda"
 class _Kernels:
     fits: Callable[[Tensor, Tensor | None, tuple[int, ...]], bool]
     fused_norm: Callable[..., Tensor | tuple[Tensor, Tensor]]
+    fused_pooled_norm: Callable[..., tuple[Tensor, Tensor]]
 
 
 class CopyGroupNorm(nn.BatchNorm2d):
@@ -35,36 +36,50 @@ class CopyGroupNorm(nn.BatchNorm2d):
 
         A device then adds the gradients of the two while it reads them.
         """
-        if self.training and x.device.type == _FUSED_DEVICE:
-            fused = self._fused(x, residual, relu, fork)
-            if fused is not None:
-                return fused
+        kernels = self._kernels_for(x, residual)
+        if kernels is not None:
+            groups = self.groups or (len(x),)
+            return kernels.fused_norm(
+                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork)
+            )
         groups = self.groups if self.training else ()
         y = _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
         return (y, y) if fork else y
 
-    def _fused(
-        self, x: Tensor, residual: Tensor | None, relu: bool, fork: bool
-    ) -> Tensor | tuple[Tensor, Tensor] | None:
-        """None where the kernels cannot do it."""
+    def _kernels_for(self, x: Tensor, residual: Tensor | None = None) -> _Kernels | None:
+        """None where they cannot do it."""
+        if not self.training or x.device.type != _FUSED_DEVICE:
+            return None
         groups = _checked(self.groups, x) or (len(x),)
         kernels = _kernels()
-        if (
-            kernels is None
-            or not kernels.fits(x, residual, groups)
-            or x.shape[1] != self.num_features
-            or not self.affine
-            or self.weight.dtype != torch.float32
-            or self.momentum is None
-            or self.running_mean is None
-            or self.running_var is None
-            or self.num_batches_tracked is None
-        ):
-            return None
-        return kernels.fused_norm(
-            *(x, self.weight, self.bias, self.running_mean, self.running_var),
-            *(self.num_batches_tracked, groups, residual, relu, self.momentum, self.eps, fork),
+        fit = (
+            kernels is not None
+            and kernels.fits(x, residual, groups)
+            and x.shape[1] == self.num_features
+            and self.affine
+            and self.weight.dtype == torch.float32
+            and self.momentum is not None
+            and all(tensor is not None for tensor in self._state())
         )
+        return kernels if fit else None
+
+    def _state(self) -> tuple[Tensor | None, ...]:
+        buffers = (self.running_mean, self.running_var, self.num_batches_tracked)
+        return self.weight, self.bias, *buffers
+
+
+class PooledNorm(CopyGroupNorm):
+    """Then ReLU and a 2x2 max-pool with padding 1: to B x C x H // 2 + 1 x W // 2 + 1, forked."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        kernels = self._kernels_for(x)
+        if kernels is not None:
+            groups = self.groups or (len(x),)
+            return kernels.fused_pooled_norm(x, *self._state(), groups, self.momentum, self.eps)
+        y = super().forward(x)
+        assert isinstance(y, Tensor)
+        y = F.max_pool2d(y, kernel_size=2, stride=2, padding=1)
+        return y, y
 
 
 class CopyGroupNorm1d(nn.BatchNorm1d):
@@ -115,6 +130,7 @@ def _kernels() -> _Kernels | None:
     """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
     try:
         from dcdc.networks.fused_norm import fits, fused_norm, is_available
+        from dcdc.networks.fused_pooled_norm import fused_pooled_norm
     except ImportError:
         return None
-    return _Kernels(fits, fused_norm) if is_available() else None
+    return _Kernels(fits, fused_norm, fused_pooled_norm) if is_available() else None

@@ -86,7 +86,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Pair:
+class KernelPair:
     """Two kernels that share tiles, groups and the workspace between them."""
 
     tiles: Tiles
@@ -96,7 +96,7 @@ class _Pair:
     device: torch.device
 
     @classmethod
-    def over(cls, x: Tensor, groups: tuple[int, ...], block_bytes: int) -> "_Pair":
+    def over(cls, x: Tensor, groups: tuple[int, ...], block_bytes: int) -> "KernelPair":
         rows = tuple(images * x.shape[2] * x.shape[3] for images in groups)
         ends = tuple(accumulate(rows))
         return cls(
@@ -112,10 +112,10 @@ class _Pair:
         size = (self.n_groups, 2, padded, self.tiles.fold)
         return torch.empty(size, dtype=torch.float32, device=self.device)
 
-    def first(self, kernel: Any, *arguments: object, **switches: bool) -> None:
+    def first(self, kernel: Any, *arguments: object, **switches: int) -> None:
         self._launch(kernel, self.tiles.chunks, arguments, switches)
 
-    def second(self, kernel: Any, *arguments: object, **switches: bool) -> None:
+    def second(self, kernel: Any, *arguments: object, **switches: int) -> None:
         """May start before the first has ended: it loads what was there before, then waits."""
         early = {"launch_pdl": True} if _can_overlap(self.device) else {}
         options = switches | early | {"groups": self.n_groups}
@@ -124,19 +124,17 @@ class _Pair:
     def _launch(
         self, kernel: Any, chunks: int, arguments: tuple[object, ...], options: dict[str, Any]
     ) -> None:
-        kernel[(chunks * self.tiles.columns,)](
-            *arguments,
-            *self.ends,
-            channels=self.n_channels,
-            block_rows=self.tiles.block_rows,
-            block_channels=self.tiles.block_channels,
-            tiles=self.tiles.tiles,
-            fold=self.tiles.fold,
-            overlap=_can_overlap(self.device),
-            num_warps=self.tiles.warps,
-            enable_fp_fusion=True,
-            **options,
-        )
+        own = {
+            "channels": self.n_channels,
+            "block_rows": self.tiles.block_rows,
+            "block_channels": self.tiles.block_channels,
+            "tiles": self.tiles.tiles,
+            "fold": self.tiles.fold,
+            "overlap": _can_overlap(self.device),
+            "num_warps": self.tiles.warps,
+            "enable_fp_fusion": True,
+        }
+        kernel[(chunks * self.tiles.columns,)](*arguments, *self.ends, **(own | options))
 
 
 @cache
@@ -170,7 +168,7 @@ class _FusedNorm(torch.autograd.Function):
         eps: float,
         fork: bool,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        pair = _Pair.over(x, groups, _FORWARD_BYTES)
+        pair = KernelPair.over(x, groups, _FORWARD_BYTES)
         partials = pair.workspace()
         size = (len(groups), 2, x.shape[1])
         statistics = torch.empty(size, dtype=torch.float32, device=x.device)
@@ -195,8 +193,8 @@ class _FusedNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:
         x, weight, bias, statistics, y = ctx.saved_tensors
-        dy, dy2 = _given(slopes)
-        pair = _Pair.over(x, ctx.groups, _BACKWARD_BYTES)
+        dy, dy2 = given(slopes)
+        pair = KernelPair.over(x, ctx.groups, _BACKWARD_BYTES)
         partials = pair.workspace()
         by_x, by_y, two = ctx.relu and not ctx.add, ctx.relu and ctx.add, dy2 is not None
         open_dy = torch.empty_like(x) if by_y or two else dy
@@ -218,7 +216,7 @@ class _FusedNorm(torch.autograd.Function):
         return dx, open_dy if ctx.add else None, d_weight, d_bias, *(None,) * 8
 
 
-def _given(slopes: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
+def given(slopes: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
     """The gradients that came, channels last: of two outputs either may have had no reader."""
     came = [slope for slope in slopes if slope is not None]
     first, *rest = (slope.contiguous(memory_format=torch.channels_last) for slope in came)
@@ -272,7 +270,7 @@ def fused_norm(
 def is_available() -> bool:
     def launch() -> None:
         x = torch.zeros((2, 1, 1, 1), device="cuda")
-        pair = _Pair.over(x, (2,), _FORWARD_BYTES)
+        pair = KernelPair.over(x, (2,), _FORWARD_BYTES)
         pair.first(_partial_statistics, x, pair.workspace())
 
     is_compiled = isinstance(_partial_statistics, triton.JITFunction)

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.networks.convolution import Convolution
-from dcdc.networks.copy_group_norm import CopyGroupNorm
-from dcdc.networks.halving_pool import HalvingPool
+from dcdc.networks.copy_group_norm import CopyGroupNorm, PooledNorm
 
 Fork = tuple[Tensor, Tensor]
 """One value for two readers, a block's first convolution and its shortcut; see CopyGroupNorm."""
@@ -51,11 +50,9 @@ class ResNet(nn.Module):
         """Without the pool the stages see the image at its own size: better for tiny images."""
         super().__init__()
         self.n_features = 512
-        self.stem = nn.Sequential(
-            Convolution(in_channels, 64, 3),
-            CopyGroupNorm(64),
-            *([HalvingPool()] if pool else []),
-        )
+        self.pool = pool
+        norm = PooledNorm(64) if pool else CopyGroupNorm(64)
+        self.stem = nn.Sequential(Convolution(in_channels, 64, 3), norm)
         stages: list[nn.Module] = []
         width = 64
         for stage, n_blocks in enumerate(blocks):
@@ -68,8 +65,9 @@ class ResNet(nn.Module):
         self.apply(_initialise)
 
     def forward(self, x: Tensor) -> Tensor:
-        start = self.stem(x)
-        out, _ = self.stages((start, start))
+        convolution, norm = self.stem
+        x = convolution(x)
+        out, _ = self.stages(norm(x) if self.pool else norm(x, fork=True))
         return F.adaptive_avg_pool2d(out, 1).flatten(1)
 
 
