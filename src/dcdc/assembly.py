@@ -366,12 +366,13 @@ def _evaluation(
 
 def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callable[[], None]:
     def start() -> None:
-        if config.train.head_start == "k-means":
+        if config.train.head_start != "random":
             head = model.network.heads[CLUSTER_HEAD]
             assert isinstance(head, nn.Linear)
             seed = derive_seed(config.train.seed, "head start")
             features_of = partial(model.features_of, store)
-            start_head_by_k_means(head, store.n_answered, features_of, seed)
+            spherical = config.train.head_start == "spherical-k-means"
+            start_head_by_k_means(head, store.n_answered, features_of, seed, spherical)
 
     return start
 

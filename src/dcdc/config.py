@@ -121,8 +121,9 @@ class TrainConfig:
     over_clustering_first: float = 0.0
     """Epochs in which the over-clustering head trains alone, to find features first; below 1:
     that share of the epochs."""
-    head_start: Literal["random", "k-means"] = "random"
-    """How the cluster head starts: as initialised, or from K-Means on the features so far."""
+    head_start: Literal["random", "k-means", "spherical-k-means"] = "random"
+    """How the cluster head starts: as initialised, or from K-Means on the features so far;
+    spherical: on their directions alone, for features of instance contrast."""
     neighbours: int = 0
     """The perturbed copies are of one of this many nearest neighbours, by the features with which
     the heads begin; 0: of the image itself."""

@@ -33,3 +33,20 @@ def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
     with torch.no_grad():
         found = heads[0](torch.from_numpy(features)).argmax(1).numpy()
     assert cluster_accuracy(targets, found) == 1.0
+
+
+def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
+    """Lengths that vary a hundred times as much as the directions."""
+    monkeypatch.setattr("dcdc.engine.head_start.MOST_DIRECTIONS", 8)
+    features, targets = blobs()
+    lengths = np.exp(np.random.default_rng(1).normal(0, 1.5, (len(features), 1)))
+    features = (features * lengths).astype(np.float32)
+    found = {}
+    for spherical in (False, True):
+        head = nn.Linear(16, 4)
+        start_head_by_k_means(head, len(features), features.__getitem__, 1, spherical)
+        with torch.no_grad():
+            logits = head(torch.from_numpy(features))
+        found[spherical] = cluster_accuracy(targets, logits.argmax(1).numpy())
+    assert found[True] > 0.97
+    assert found[False] < 0.9
