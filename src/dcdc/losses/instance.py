@@ -12,10 +12,10 @@ from dcdc.losses.affinity import EMPTY, at_least_float32
 
 def instance_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     """Each of the 2B copies finds its twin among the 2B - 1 others (B x D each), by cosine."""
-    if first.shape != second.shape or first.ndim != 2:
+    if first.shape != second.shape or first.ndim != 2 or not len(first):
         raise ValueError(
-            f"both copies need the same shape (images x numbers), got {tuple(first.shape)} and "
-            f"{tuple(second.shape)}"
+            f"both copies need the same shape (images x numbers, an image at least), got "
+            f"{tuple(first.shape)} and {tuple(second.shape)}"
         )
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, got {temperature}")
