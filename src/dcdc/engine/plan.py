@@ -1,7 +1,6 @@
 """What a training does, in plain numbers: phases of epochs of passes of steps."""
 
 from dataclasses import dataclass
-from itertools import accumulate
 
 INSTANCE, HEADS, SELF_LABEL = "instance", "heads", "self_label"
 """Kinds of phases, in the order in which a training has them."""
@@ -57,12 +56,12 @@ class Plan:
 
     def at(self, epoch: int) -> tuple[Phase, int]:
         """The phase of `epoch` (counted from 1) and its number there."""
-        for phase, end in zip(
-            self.phases, accumulate(phase.epochs for phase in self.phases), strict=True
-        ):
-            if epoch <= end:
-                return phase, epoch - (end - phase.epochs)
-        raise ValueError(f"epoch {epoch} is after the last, {self.epochs}")
+        number = epoch
+        for phase in self.phases if epoch >= 1 else ():
+            if number <= phase.epochs:
+                return phase, number
+            number -= phase.epochs
+        raise ValueError(f"epoch {epoch} is not one of 1 to {self.epochs}")
 
     def n_shown(self, heads: tuple[str, ...]) -> int:
         """Images in a pass that trains `heads`."""
