@@ -52,7 +52,8 @@ class CapturedStep:
         if eager.store.is_resident:
             self._input = torch.zeros(n_rows, dtype=torch.int64, device=device)
         else:
-            self._input = torch.zeros_like(eager.store.batch(torch.arange(n_rows)))
+            some = torch.zeros(n_rows, dtype=torch.int64)  # the shape counts, and any image has it
+            self._input = torch.zeros_like(eager.store.batch(some))
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """The terms are the graph's own: the next step overwrites them."""
