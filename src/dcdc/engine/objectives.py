@@ -204,9 +204,10 @@ class SelfLabelObjective(_OriginalAndPerturbed):
         original, perturbed = (
             copy.contiguous(memory_format=torch.channels_last) for copy in copies
         )
+        # Each in its own: before 2.11 torch keeps the weights cast without a gradient for later.
+        with torch.no_grad(), self._autocast():
+            assign = network(original).assign[CLUSTER_HEAD]
         with self._autocast():
-            with torch.no_grad():
-                assign = network(original).assign[CLUSTER_HEAD]
             assign_perturbed = network(perturbed).assign[CLUSTER_HEAD]
         loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold)
         return loss, {"self_label": loss, "sure": n_sure / len(assign)}
