@@ -187,10 +187,11 @@ class Trainer:
             kept = (
                 f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
             )
+            section = "train" if phase.kind == HEADS else phase.kind
+            softer = {HEADS: "loss.temperature", INSTANCE: "instance.temperature"}.get(phase.kind)
             raise TrainingError(
-                f"{error}; {kept}; try a lower --set "
-                f"{'train' if phase.kind == HEADS else phase.kind}.learning_rate "
-                f"(now {phase.learning_rate}) or a higher loss.temperature"
+                f"{error}; {kept}; try a lower --set {section}.learning_rate "
+                f"(now {phase.learning_rate})" + (f" or a higher {softer}" if softer else "")
             ) from None
 
     def _warn_once(self, warnings: Sequence[str]) -> None:
