@@ -380,6 +380,6 @@ def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callabl
 def _neighbour_search(model: TrainedModel, store: Store) -> Callable[[int], Tensor]:
     def search(k: int) -> Tensor:
         features = model.features_of(store, np.arange(len(store)))
-        return nearest_neighbours(features, k, model.device)
+        return nearest_neighbours(features, k, model.device, store.n_answered)
 
     return search

@@ -14,15 +14,22 @@ _CHUNK = 2048
 
 
 @torch.no_grad()
-def nearest_neighbours(features: np.ndarray, k: int, device: torch.device) -> Tensor:
-    """N x k int64 on the CPU, by cosine of the rows of `features` (N x D), nearest first."""
-    if not 1 <= k < len(features):
-        raise ValueError(f"{len(features)} images do not have {k} neighbours each")
+def nearest_neighbours(
+    features: np.ndarray, k: int, device: torch.device, n_answered: int | None = None
+) -> Tensor:
+    """N x k int64 on the CPU, by cosine of the rows of `features` (N x D), nearest first.
+
+    The first `n_answered` images have theirs among themselves: the cluster head sees no others.
+    """
+    n_answered = len(features) if n_answered is None else n_answered
+    if not 1 <= k < n_answered:
+        raise ValueError(f"{n_answered} images do not have {k} neighbours each")
     rows = F.normalize(torch.from_numpy(features).to(device), dim=1, eps=EMPTY)
     found = []
     for start in range(0, len(rows), _CHUNK):
         affinity = rows[start : start + _CHUNK] @ rows.T
         affinity.diagonal(start).fill_(-torch.inf)  # nobody is their own neighbour
+        affinity[: max(0, n_answered - start), n_answered:] = -torch.inf
         found.append(affinity.topk(k, dim=1).indices.cpu())
     return torch.cat(found)
 
