@@ -1,0 +1,105 @@
+"""Against a plain sort of every cosine, and what a batch's partners may be."""
+
+import numpy as np
+import pytest
+import torch
+
+from dcdc.engine.neighbours import nearest_neighbours, with_partners
+
+CPU = torch.device("cpu")
+
+
+def features(n_images: int, n_features: int = 8, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n_images, n_features)).astype(np.float32)
+
+
+def by_sorting(rows: np.ndarray, k: int) -> list[list[int]]:
+    found = []
+    for i, row in enumerate(rows):
+        cosines = {
+            j: float(row @ other / np.linalg.norm(row) / np.linalg.norm(other))
+            for j, other in enumerate(rows)
+            if j != i
+        }
+        found.append(sorted(cosines, key=cosines.__getitem__, reverse=True)[:k])
+    return found
+
+
+@pytest.mark.parametrize("k", [1, 3, 22])
+@pytest.mark.parametrize("chunk", [1, 7, 23, 2048])  # 23 images: cut evenly, unevenly, not at all
+def test_the_nearest_come_first_and_nobody_is_their_own(k, chunk, monkeypatch):
+    monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", chunk)
+    rows = features(23)
+    found = nearest_neighbours(rows, k, CPU)
+    assert (found.shape, found.dtype, found.device) == ((23, k), torch.int64, CPU)
+    assert found.tolist() == by_sorting(rows, k)
+
+
+def test_length_does_not_count():
+    rows = features(12)
+    scaled = rows * np.linspace(0.01, 100, 12, dtype=np.float32)[:, None]
+    assert torch.equal(nearest_neighbours(rows, 4, CPU), nearest_neighbours(scaled, 4, CPU))
+
+
+def test_a_duplicate_is_the_nearest_neighbour_but_never_the_image_itself(monkeypatch):
+    monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", 4)
+    rows = np.concatenate([features(5), features(5)])
+    found = nearest_neighbours(rows, 2, CPU)
+    assert found[:, 0].tolist() == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
+    all_alike = nearest_neighbours(np.ones((6, 3), np.float32), 5, CPU)
+    assert [sorted(row) for row in all_alike.tolist()] == [
+        [other for other in range(6) if other != image] for image in range(6)
+    ]
+
+
+def test_features_of_zero_are_no_trouble():
+    rows = features(6)
+    rows[2] = 0
+    found = nearest_neighbours(rows, 5, CPU)
+    assert all(len(set(row)) == 5 and i not in row for i, row in enumerate(found.tolist()))
+
+
+@pytest.mark.parametrize("k", [0, -1, 5, 6])
+def test_more_neighbours_than_others_are_refused(k):
+    with pytest.raises(ValueError, match=f"5 images do not have {k} neighbours each"):
+        nearest_neighbours(features(5), k, CPU)
+
+
+def test_after_a_batch_comes_one_neighbour_of_each_of_its_images():
+    neighbours = nearest_neighbours(features(20), 3, CPU)
+    batches = torch.randperm(20, generator=torch.Generator().manual_seed(1)).view(4, 5)
+    drawn: dict[int, set[int]] = {image: set() for image in range(20)}
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(60):
+        both = with_partners(batches, neighbours, generator)
+        assert both.shape == (4, 10)
+        assert torch.equal(both[:, :5], batches)
+        for image, partner in zip(
+            both[:, :5].flatten().tolist(), both[:, 5:].flatten().tolist(), strict=True
+        ):
+            drawn[image].add(partner)
+    assert drawn == {image: set(row) for image, row in enumerate(neighbours.tolist())}
+
+
+def test_partners_are_drawn_image_by_image_and_follow_from_the_generator():
+    neighbours = nearest_neighbours(features(40), 2, CPU)
+    batches = torch.arange(40).view(1, 40)
+    draw = lambda seed: with_partners(  # noqa: E731
+        batches, neighbours, torch.Generator().manual_seed(seed)
+    )
+    assert torch.equal(draw(3), draw(3))
+    assert not torch.equal(draw(3), draw(4))
+    is_nearest = draw(3)[0, 40:] == neighbours[:, 0]
+    assert 5 < is_nearest.sum() < 35
+
+
+@pytest.mark.parametrize("chunk", [4, 6, 2048])  # cut among the answered, at their end, not at all
+def test_answered_images_have_theirs_among_themselves_and_extra_ones_among_all(chunk, monkeypatch):
+    monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", chunk)
+    rows = features(15)
+    found = nearest_neighbours(rows, 3, CPU, n_answered=6).tolist()
+    assert found[:6] == by_sorting(rows[:6], 3)
+    assert found[6:] == by_sorting(rows, 3)[6:]
+    assert any(neighbour >= 6 for row in found[6:] for neighbour in row)
+    with pytest.raises(ValueError, match="6 images do not have 6 neighbours each"):
+        nearest_neighbours(rows, 6, CPU, n_answered=6)
