@@ -12,7 +12,7 @@ from dcdc.assembly import build_training, resolve
 from dcdc.engine.checkpoints import list_checkpoints
 from dcdc.engine.history import read_history
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS, Phase, Plan
+from dcdc.engine.plan import HEADS
 from dcdc.errors import InputError, Interrupted, TrainingError
 
 
@@ -54,25 +54,6 @@ def weights(built) -> list[torch.Tensor]:
 
 def same(left, right) -> bool:
     return all(torch.equal(a, b) for a, b in zip(weights(left), weights(right), strict=True))
-
-
-def plan(**changes) -> Plan:
-    n_extra = changes.pop("n_extra", 0)
-    given = {"epochs": 6, "batch_size": 16, "heads": ("cluster", "over"), "learning_rate": 1e-3}
-    phase = Phase(HEADS, **(given | changes))
-    return Plan((phase,), n_images=50, n_extra=n_extra, cluster_head="cluster", seed=0)
-
-
-def test_heads_alternate_or_train_together():
-    assert plan().passes(1) == (("over",), ("cluster",))
-    assert plan(head_training="joint").passes(1) == (("cluster", "over"),)
-    early = plan(over_clustering_first=2)
-    assert [early.passes(epoch) for epoch in (1, 2, 3)] == [
-        (("over",),),
-        (("over",),),
-        (("over",), ("cluster",)),
-    ]
-    assert [early.steps(epoch) for epoch in (2, 3)] == [3, 6]
 
 
 def test_an_epoch_shows_every_head_the_images_in_full_batches(tiny_config, tiny_set):
@@ -323,12 +304,6 @@ def test_k_means_starts_the_cluster_head_after_the_first_epochs(tiny_config, tin
     assert all(torch.equal(weight, untouched) for weight in early)
     assert not torch.equal(seen[6][1], untouched)
     assert built.history[-1]["acc"] > 0.9
-
-
-def test_extra_images_are_shown_to_the_over_clustering_head_alone():
-    joint = plan(n_extra=30, head_training="joint", over_clustering_first=1)
-    assert plan(n_extra=30).steps(1) == 80 // 16 + 50 // 16
-    assert [joint.steps(epoch) for epoch in (1, 2)] == [80 // 16, 50 // 16]
 
 
 def with_extra(image_set, n_extra=20):
