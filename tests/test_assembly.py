@@ -28,12 +28,30 @@ def test_the_images_decide_what_the_config_leaves_open(tiny_set):
     [
         ({"n_clusters": 49}, "48 images cannot fill 49 clusters"),
         ({"train.batch_size": 49}, "a batch of 49 is larger than the set of 48 images"),
+        (
+            {"instance.epochs": 1, "instance.batch_size": 49},
+            r"^a batch of 49 is larger than .* images: lower --set instance.batch_size=$",
+        ),
+        (
+            {"self_label.epochs": 1, "self_label.batch_size": 49},
+            r"^a batch of 49 is larger than .* images: lower --set self_label.batch_size=$",
+        ),
+        (
+            {"train.neighbours": 48},
+            r"^48 images do not have 48 neighbours each: lower train.neighbours$",
+        ),
         ({"network.mean": (1, 1, 1), "network.std": (1, 1, 1)}, r"images of 1 channel"),
     ],
 )
 def test_what_the_images_cannot_bear_is_refused(tiny_config, tiny_set, values, message):
     with pytest.raises(InputError, match=message):
         resolve(with_values(tiny_config, values), tiny_set)
+
+
+def test_a_phase_that_is_off_and_all_others_as_neighbours_are_no_matter(tiny_config, tiny_set):
+    values = {"instance.batch_size": 49, "self_label.batch_size": 49, "train.neighbours": 47}
+    resolved = resolve(with_values(tiny_config, values), tiny_set)
+    assert resolved.train.neighbours == 47
 
 
 def test_without_classes_the_number_of_clusters_must_be_said(tiny_set):

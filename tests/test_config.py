@@ -91,6 +91,22 @@ def test_toml_lays_over_what_was_there(tmp_path):
         ("data.size=4", "data.size = 4 must be 8 to 512 pixels"),
         ("train.checkpoint_every=0", "must be at least 1"),
         ("train.threads=-1", "must be 0 or above"),
+        ("train.neighbours=-1", "train.neighbours = -1 must be 0 or above"),
+        ("instance.epochs=-1", "instance.epochs = -1 must be 0 or above"),
+        ("instance.batch_size=1", "instance.batch_size = 1 must be at least 2"),
+        ("instance.learning_rate=0", "instance.learning_rate = 0.0 must be above 0"),
+        ("instance.learning_rate=nan", "instance.learning_rate = nan must be above 0"),
+        ("instance.temperature=0", "instance.temperature = 0.0 must be above 0"),
+        ("instance.projection=1", "instance.projection = 1 must be at least 2"),
+        ("instance.warmup_epochs=-1", "instance.warmup_epochs = -1.0 must be 0 or above"),
+        ("instance.schedule=linear", "instance.schedule = 'linear' is not one of constant, cosine"),
+        ("self_label.epochs=-1", "self_label.epochs = -1 must be 0 or above"),
+        ("self_label.batch_size=1", "self_label.batch_size = 1 must be at least 2"),
+        ("self_label.learning_rate=0", "self_label.learning_rate = 0.0 must be above 0"),
+        ("self_label.threshold=1", "self_label.threshold = 1.0 must be from 0 to below 1"),
+        ("self_label.threshold=-0.1", "self_label.threshold = -0.1 must be from 0 to below 1"),
+        ("self_label.treshold=1", "did you mean 'self_label.threshold'?"),
+        ("network.trunk=resnet18-unpoled", "did you mean 'resnet18-unpooled'?"),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_way_out(setting, message):
@@ -98,6 +114,27 @@ def test_a_wrong_setting_is_named_with_the_way_out(setting, message):
         with_settings(RunConfig(), [setting])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_phases_are_off_unless_asked_for():
+    config = RunConfig()
+    assert (config.instance.epochs, config.train.neighbours, config.self_label.epochs) == (0, 0, 0)
+    asked_for = with_settings(
+        config,
+        [
+            "instance.epochs=3",
+            "train.neighbours=20",
+            "self_label.threshold=0",
+            "self_label.epochs=1",
+        ],
+    )
+    assert from_mapping(json.loads(json.dumps(to_mapping(asked_for)))) == asked_for
+    assert differences(asked_for, config).keys() == {
+        "instance.epochs",
+        "train.neighbours",
+        "self_label.threshold",
+        "self_label.epochs",
+    }
 
 
 def test_no_view_at_all_is_refused():

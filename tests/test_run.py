@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dcdc
-from dcdc.config import with_values
+from dcdc.assembly import resolve
+from dcdc.config import to_mapping, with_values
 from dcdc.data import Skipped
 from dcdc.errors import InputError
 from dcdc.run import run
@@ -66,6 +67,67 @@ def test_a_finished_run_can_become_longer_and_ends_as_a_long_one(good_config, ti
     assert folder.read_config()["train"]["epochs"] == 4
 
 
+@pytest.fixture
+def three_phases(good_config):
+    return with_values(
+        good_config,
+        {
+            "instance.epochs": 2,
+            "instance.batch_size": 16,
+            "train.neighbours": 3,
+            "self_label.epochs": 2,
+            "self_label.batch_size": 16,
+            "self_label.threshold": 0.6,
+        },
+    )
+
+
+def test_a_run_in_three_phases_leaves_a_model_that_answers_the_same(
+    three_phases, tiny_set, tmp_path
+):
+    folder = RunFolder.create(tmp_path / "run")
+    result = run(three_phases, tiny_set, folder=folder)
+    assert result.metrics["epochs"] == 2 + 4 + 2
+    assert [line["phase"] for line in folder.read_history()] == (
+        ["instance"] * 2 + ["heads"] * 4 + ["self_label"] * 2
+    )
+    model = dcdc.load(folder.path)
+    assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
+    again = run(three_phases, tiny_set, folder=folder, resume=True)  # nothing is left to do
+    assert np.array_equal(again.assigned.probabilities, result.assigned.probabilities)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"train.epochs": 5}, r"train.epochs is 5, was 4"),
+        ({"self_label.epochs": 3}, r"self_label.epochs is 3, was 2"),
+        ({"self_label.epochs": 0, "train.epochs": 5}, r"self_label.epochs is 0, was 2"),
+        ({"instance.epochs": 3}, r"instance.epochs is 3, was 2"),
+        ({"train.neighbours": 4}, r"train.neighbours is 4, was 3"),
+    ],
+)
+def test_a_run_that_ends_in_self_labels_cannot_become_longer(
+    three_phases, tiny_set, tmp_path, values, message
+):
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write_config(to_mapping(resolve(three_phases, tiny_set)))
+    with pytest.raises(InputError, match=message):
+        run(with_values(three_phases, values), tiny_set, folder=folder, resume=True)
+
+
+def test_a_run_without_self_labels_can_become_longer_after_instance_epochs(
+    three_phases, tiny_set, tmp_path
+):
+    config = with_values(three_phases, {"self_label.epochs": 0})
+    straight = run(config, tiny_set)
+    folder = RunFolder.create(tmp_path / "run")
+    run(with_values(config, {"train.epochs": 3}), tiny_set, folder=folder)
+    longer = run(config, tiny_set, folder=folder, resume=True)
+    assert np.array_equal(longer.assigned.probabilities, straight.assigned.probabilities)
+    assert [record["epoch"] for record in longer.history] == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -88,9 +150,6 @@ def test_resume_with_another_config_names_the_difference(
 
 def test_resume_before_the_first_checkpoint_starts_anew(good_config, tiny_set, tmp_path):
     folder = RunFolder.create(tmp_path / "run")
-    from dcdc.assembly import resolve
-    from dcdc.config import to_mapping
-
     folder.write_config(to_mapping(resolve(good_config, tiny_set)))
     result = run(good_config, tiny_set, folder=folder, resume=True)
     assert len(result.history) == 4

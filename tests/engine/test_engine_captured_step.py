@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dcdc.assembly import build_training, resolve
+from dcdc.config import with_values
 from dcdc.engine.captured_step import CapturedStep, unchanged
-from dcdc.engine.objectives import one_pass, two_passes
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.plan import HEADS
 
@@ -34,12 +34,13 @@ def training(config, image_set):
 
 def captured(trainer, fail=False):
     warnings = []
-    trainer.steps[HEADS] = CapturedStep(
-        trainer.steps[HEADS],
-        trainer.plan.phase(HEADS).batch_size,
-        warn=warnings.append,
-        capture=lambda function, generator: FakeGraph(function, generator, fail),
-    )
+    for phase in trainer.plan.phases:
+        trainer.steps[phase.kind] = CapturedStep(
+            trainer.steps[phase.kind],
+            phase.batch_size * (2 if phase.n_neighbours else 1),
+            warn=warnings.append,
+            capture=lambda function, generator: FakeGraph(function, generator, fail),
+        )
     return warnings
 
 
@@ -65,20 +66,49 @@ def test_a_whole_run_ends_as_the_eager_one(tiny_config, tiny_set, fail):
         assert all("runs eagerly" in warning and "\n" not in warning for warning in warnings)
 
 
+class Streamed:
+    """A store as it is, but for what it says of itself."""
+
+    def __init__(self, store):
+        self.store, self.is_resident, self.n_answered = store, False, store.n_answered
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+
 def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, monkeypatch):
-    class Streamed:
-        def __init__(self, store):
-            self.store, self.is_resident, self.n_answered = store, False, store.n_answered
-
-        def __getattr__(self, name):
-            return getattr(self.store, name)
-
     eager, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
     monkeypatch.setattr(twin.steps[HEADS], "store", Streamed(twin.steps[HEADS].store))
     captured(twin)
     eager.train()
     twin.train()
     assert same(eager, twin)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed):
+    """A batch of 32 with its partners has more rows than the set has images."""
+    phases = {
+        "instance.epochs": 2,
+        "instance.batch_size": 16,
+        "train.epochs": 2,
+        "train.batch_size": 32,
+        "train.neighbours": 3,
+        "self_label.epochs": 2,
+        "self_label.batch_size": 24,
+        "self_label.threshold": 0.6,
+    }
+    config = with_values(tiny_config, phases)
+    eager, twin = training(config, tiny_set), training(config, tiny_set)
+    if streamed:
+        for step in twin.steps.values():
+            step.store = Streamed(step.store)
+    warnings = captured(twin)
+    eager.train()
+    twin.train()
+    assert same(eager, twin)
+    assert [line["loss"] for line in eager.history] == [line["loss"] for line in twin.history]
+    assert warnings == []
 
 
 def test_warming_up_leaves_no_trace(tiny_config, tiny_set):
@@ -120,30 +150,6 @@ def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_
     assert seen["held"] == pytest.approx(seen["plain"], rel=1e-6)
     assert len(set(seen["held"])) > 5
     assert held.optimiser.param_groups[0]["lr"] is rate
-
-
-@pytest.mark.parametrize("trunk", ["small", "resnet18"])
-def test_one_pass_means_what_two_passes_mean(tiny_config, tiny_set, trunk):
-    config = replace(tiny_config, network=replace(tiny_config.network, trunk=trunk))
-    trainers = [training(config, tiny_set) for _ in range(2)]
-    terms = []
-    for trainer, passes in zip(trainers, (two_passes, one_pass), strict=True):
-        trainer.steps[HEADS].objective.passes = passes
-        trainer.network.double()
-        trainer.steps[HEADS].objective.copies = doubled(trainer.steps[HEADS].objective.copies)
-        trainer.generator.manual_seed(0)
-        for _ in range(3):
-            found = trainer.steps[HEADS](torch.arange(16), (*CLUSTER, *OVER))
-        terms.append(found)
-    for name in terms[0]:
-        torch.testing.assert_close(terms[0][name], terms[1][name], rtol=1e-9, atol=1e-12)
-    two, one = (trainer.network.state_dict() for trainer in trainers)
-    for name in two:
-        torch.testing.assert_close(one[name], two[name], rtol=1e-6, atol=1e-9, msg=name)
-
-
-def doubled(apply):
-    return lambda *arguments: tuple(copy.double() for copy in apply(*arguments))
 
 
 @pytest.mark.gpu

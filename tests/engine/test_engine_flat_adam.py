@@ -13,10 +13,16 @@ from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
 HEADS = ("cluster_head", "over_clustering_head")
 
 
-def network():
+def network(n_projected=0):
     torch.manual_seed(0)
     built = ClusteringNetwork(
-        trunk="resnet18", in_channels=3, n_clusters=3, n_over_clusters=5, mean=[0.5], std=[0.5]
+        trunk="resnet18",
+        in_channels=3,
+        n_clusters=3,
+        n_over_clusters=5,
+        mean=[0.5],
+        std=[0.5],
+        n_projected=n_projected,
     )
     return built.to(memory_format=torch.channels_last)
 
@@ -41,6 +47,28 @@ def test_without_twins_it_is_adam_and_a_head_at_rest_stays():
         ours.state_dict().items(), theirs.state_dict().values(), strict=True
     ):
         torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("trained", [*(f"heads.{head}." for head in HEADS), "projection."])
+def test_heads_and_projection_rest_on_their_own_while_the_trunk_moves(trained):
+    built = network(n_projected=4)
+    optimiser = FlatAdam(built, torch.tensor(1e-2), half=False)
+    start = {name: weight.detach().clone() for name, weight in built.named_parameters()}
+    for name, weight in built.named_parameters():
+        if name.startswith(("trunk.", trained)):
+            weight.grad = torch.ones_like(weight)
+    optimiser.step()
+    moved = {
+        name for name, weight in built.named_parameters() if not torch.equal(weight, start[name])
+    }
+    assert moved == {name for name in start if name.startswith(("trunk.", trained))}
+    assert {"trunk.stem.1.weight", "trunk.stem.1.bias"} <= moved  # a norm
+    counted = {
+        name
+        for name, weight in built.named_parameters()
+        if optimiser.state[weight]["step"].item() == 1
+    }
+    assert counted == moved
 
 
 def test_weights_keep_their_values_and_layout_and_share_one_buffer():

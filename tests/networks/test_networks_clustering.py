@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
@@ -61,3 +62,28 @@ def test_the_softmax_is_taken_in_float32_whatever_the_head_gives():
 def test_a_head_starts_undecided():
     assign = network()(torch.rand(8, 3, 16, 16)).assign[CLUSTER_HEAD]
     assert assign.max() < 0.6
+
+
+def test_a_projection_is_there_only_where_asked_for():
+    plain, projecting = network(), network(n_projected=7)
+    assert projecting.project(torch.rand(5, 3, 16, 16)).shape == (5, 7)
+    assert projecting.state_dict().keys() - plain.state_dict().keys() == {
+        f"projection.{layer}.{part}" for layer in (0, 2) for part in ("weight", "bias")
+    }
+    assert projecting.n_parameters - plain.n_parameters == 256 * 256 + 256 + 256 * 7 + 7
+    with pytest.raises(AssertionError, match="without a projection"):
+        plain.project(torch.rand(5, 3, 16, 16))
+
+
+def test_a_projection_changes_no_other_weight_and_sees_the_features():
+    built = []
+    for n_projected in (0, 7):
+        torch.manual_seed(0)
+        built.append(network(n_projected=n_projected).eval())
+    plain, projecting = built
+    for name, weight in plain.state_dict().items():
+        assert torch.equal(weight, projecting.state_dict()[name]), name
+    images = torch.rand(5, 3, 16, 16)
+    torch.testing.assert_close(
+        projecting.project(images), projecting.projection(projecting.features(images))
+    )

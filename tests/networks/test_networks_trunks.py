@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from dcdc.networks import copy_group_norm
+from dcdc.networks.clustering import TRUNKS
 from dcdc.networks.copy_group_norm import copy_groups
 from dcdc.networks.resnet import ResNet, resnet18, resnet34
 from dcdc.networks.small import SmallTrunk
@@ -43,6 +44,25 @@ def test_a_32_pixel_image_shrinks_as_the_paper_describes():
     with torch.no_grad():
         trunk.eval()(torch.rand(1, 2, 32, 32))
     assert sides == [32, 17, (64, 17, 17), (128, 9, 9), (256, 5, 5), (512, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "pooled", "last_stages"),
+    [
+        ("resnet18-unpooled", resnet18, (1, 3, 5, 7)),
+        ("resnet34-unpooled", resnet34, (2, 6, 12, 15)),
+    ],
+)
+def test_an_unpooled_trunk_keeps_the_side_of_an_image_to_its_first_stage(name, pooled, last_stages):
+    trunk, sides = TRUNKS[name](2).eval(), []
+    trunk.stem[1].register_forward_hook(lambda *a: sides.append(a[2][0].shape[-1]))
+    for last in last_stages:
+        trunk.stages[last].register_forward_hook(lambda *a: sides.append(tuple(a[2][0].shape[1:])))
+    with torch.no_grad():
+        assert trunk(torch.rand(1, 2, 16, 16)).shape == (1, 512)
+    assert sides == [16, (64, 16, 16), (128, 8, 8), (256, 4, 4), (512, 2, 2)]
+    # the pool has no weights: both trunks take the same ones
+    assert trunk.state_dict().keys() == pooled(2).state_dict().keys()
 
 
 @pytest.mark.parametrize(
