@@ -182,6 +182,33 @@ def test_neighbours_are_found_once_by_the_features_at_that_moment(config, tiny_s
     assert built.neighbours is None
 
 
+def test_every_pass_draws_other_partners(config, tiny_set):
+    built, drawn = trainer(config, tiny_set), []
+
+    def note(kind, indices, heads):  # noqa: ARG001
+        if kind == HEADS:
+            images, partners = indices.chunk(2)
+            drawn.append((built.neighbours[images] == partners[:, None]).long().argmax(1))
+
+    watch(built, note)
+    built.train()
+    passes = [tuple(torch.cat(drawn[first : first + 4]).tolist()) for first in (0, 4, 8)]
+    assert len(set(passes)) == 3
+
+
+def test_the_cluster_head_is_started_once_where_its_own_epochs_begin(config, tiny_set):
+    built, started = trainer(config, tiny_set), []
+    start = built.start_cluster_head
+
+    def noted():
+        started.append(built.epoch)
+        start()
+
+    built.start_cluster_head = noted
+    built.train()
+    assert started == [3]  # after two instance epochs and one of the over-clustering head
+
+
 def test_instance_epochs_show_extra_images_and_the_cluster_head_never_does(config, tiny_set):
     """Not even as partners, though every answered image has its double among the extra ones."""
     doubled = replace(tiny_set, extra=tiny_set.images)
@@ -269,7 +296,7 @@ def test_heads_alone_have_no_phases_to_name(config, tiny_set):
     assert not any("phase" in line for line in built.history)
 
 
-def test_phases_of_their_own_beginning_train_nothing_but_theirs(config, tiny_set):
+def test_a_phase_trains_the_trunk_and_its_own_heads_alone(config, tiny_set):
     """Instance epochs leave the heads as they were built, later ones the projection."""
     built, seen = trainer(config, tiny_set), {}
 
