@@ -58,6 +58,13 @@ def test_calls_that_come_in_bursts_are_counted_by_their_mean(cpu):
     assert timing.n_blocks * timing.calls_per_block < 8 * 0.4 / 0.04 * 2
 
 
+def test_no_block_is_shorter_than_a_burst(cpu):
+    call = Calls(0.001)
+    timing = time_calls(call, cpu, 0.01, burst=8)
+    assert timing.calls_per_block == 8
+    assert call.count >= 8 * timing.n_blocks
+
+
 def test_scaled_is_the_time_of_more_work():
     timing = Timing(2.0, 1.0, 4.0, n_blocks=7, calls_per_block=3, warm_up_seconds=0.5)
     scaled = timing.scaled(10)

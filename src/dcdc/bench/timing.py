@@ -43,9 +43,12 @@ class Timing:
         return vars(self) | {"spread": self.spread}
 
 
-def time_calls(call: Callable[[], object], device: torch.device, seconds: float) -> Timing:
+def time_calls(
+    call: Callable[[], object], device: torch.device, seconds: float, burst: int = 1
+) -> Timing:
     """Warms up, then times blocks of calls for about `seconds`.
 
+    Where calls come in bursts, as batches of several workers do, no block is shorter than one.
     On a CPU a first call longer than `seconds` is the first block, where a warm-up would cost as
     much as the measuring.
     """
@@ -60,7 +63,7 @@ def time_calls(call: Callable[[], object], device: torch.device, seconds: float)
     n_blocks = _BLOCKS
     if device.type != "cuda":
         n_blocks = min(max(int(seconds / each), _FEWEST_BLOCKS), _BLOCKS)
-    n_calls = max(1, round(seconds / n_blocks / each))
+    n_calls = max(burst, round(seconds / n_blocks / each))
     if device.type == "cuda":
         blocks = _blocks_on_cuda(call, n_blocks, n_calls)
     else:
