@@ -53,7 +53,7 @@ class Stopper(SilentObserver):
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def on_step(self, terms) -> None:  # noqa: ARG002
+    def on_step(self, terms, n_images) -> None:  # noqa: ARG002
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGINT)

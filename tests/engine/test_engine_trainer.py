@@ -27,7 +27,7 @@ class Recorder(SilentObserver):
     def on_start(self, **told) -> None:
         self.steps_left = told["steps_left"]
 
-    def on_step(self, terms) -> None:  # noqa: ARG002
+    def on_step(self, terms, n_images) -> None:  # noqa: ARG002
         self.steps += 1
         if self.steps == self.interrupt_at:
             os.kill(os.getpid(), signal.SIGINT)

@@ -30,24 +30,25 @@ class ProgressObserver:
         self.progress = progress
         self.quiet = quiet
         self.partition = ""
-        self.epoch, self.epochs, self.batch_size = 0, 0, 0
+        self.epoch, self.epochs, self.images = 0, 0, 0
         self.steps, self.read_at = 0, 0.0
 
-    def on_start(self, *, epoch: int, epochs: int, steps_left: int, batch_size: int) -> None:
-        self.epoch, self.epochs, self.batch_size = epoch, epochs, batch_size
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
+        self.epoch, self.epochs = epoch, epochs
         self.started = self.read_at = time.perf_counter()
         if self.progress:
             self.task = self.progress.add_task(
                 "training", total=steps_left, epoch=f"epoch {epoch + 1}/{epochs}", state=""
             )
 
-    def on_step(self, terms: "dict[str, Tensor]") -> None:
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
         self.steps += 1
+        self.images += n_images
         now = time.perf_counter()
         # Reading a term waits for the device, so it is done now and then, not at every step.
         if self.progress and now - self.read_at > _REFRESH_SECONDS:
             self.read_at = now
-            rate = self.steps * self.batch_size / (now - self.started)
+            rate = self.images / (now - self.started)
             shown = " ".join(f"{_short(name)} {term.item():.3f}" for name, term in terms.items())
             state = f"{shown} | {self.partition}{rate:,.0f} images/s"
             self.progress.update(self.task, completed=self.steps, state=state)

@@ -41,12 +41,12 @@ class CapturedStep:
         n_rows: int,
         *,
         warn: Callable[[str], None],
-        capture: Capture | None = None,
+        capture: Capture,
     ) -> None:
         """`n_rows`: indices of a batch, partners included."""
         self.eager, self._warn = eager, warn
         self.store, self.generator = eager.store, eager.generator
-        self._capture = capture or CudaCapture()
+        self._capture = capture
         self._recorded: dict[tuple[str, ...], _Recorded | None] = {}  # None: runs eagerly
         device = eager.generator.device
         if eager.store.is_resident:

@@ -61,9 +61,8 @@ def one_pass(
 ) -> tuple[Assign, Assign]:
     """The same meaning in one batch, with statistics per copy group."""
     sizes = (len(original), len(perturbed))
-    images = torch.cat([original, perturbed]).contiguous(memory_format=torch.channels_last)
     with copy_groups(network, sizes):
-        assign = network(images, heads).assign
+        assign = network(torch.cat([original, perturbed]), heads).assign
     parts = {head: torch.split(rows, list(sizes)) for head, rows in assign.items()}
     return (
         {head: part[0] for head, part in parts.items()},
@@ -171,9 +170,8 @@ class InstanceObjective:
         copies: tuple[Tensor, ...],
         heads: Sequence[str],  # noqa: ARG002
     ) -> tuple[Tensor, Terms]:
-        images = copies[0].contiguous(memory_format=torch.channels_last)
         with self._autocast():
-            projected = network.project(images)
+            projected = network.project(copies[0])
         first, second = projected.chunk(2)
         loss = instance_loss(first, second, self.temperature)
         return loss, {"instance": loss}
@@ -201,9 +199,7 @@ class SelfLabelObjective(_OriginalAndPerturbed):
         copies: tuple[Tensor, ...],
         heads: Sequence[str],  # noqa: ARG002
     ) -> tuple[Tensor, Terms]:
-        original, perturbed = (
-            copy.contiguous(memory_format=torch.channels_last) for copy in copies
-        )
+        original, perturbed = copies
         # Each in its own: before 2.11 torch keeps the weights cast without a gradient for later.
         with torch.no_grad(), self._autocast():
             assign = network(original).assign[CLUSTER_HEAD]

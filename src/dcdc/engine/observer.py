@@ -6,11 +6,11 @@ from torch import Tensor
 
 
 class Observer(Protocol):
-    def on_start(self, *, epoch: int, epochs: int, steps_left: int, batch_size: int) -> None:
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         """Training begins (again) after `epoch` finished epochs."""
 
-    def on_step(self, terms: dict[str, Tensor]) -> None:
-        """A step was queued; reading a term waits for the device."""
+    def on_step(self, terms: dict[str, Tensor], n_images: int) -> None:
+        """A step on `n_images` was queued; reading a term waits for the device."""
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         """An epoch is finished: its line of the history."""
@@ -23,10 +23,10 @@ class Observer(Protocol):
 
 
 class SilentObserver:
-    def on_start(self, *, epoch: int, epochs: int, steps_left: int, batch_size: int) -> None:
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         pass
 
-    def on_step(self, terms: dict[str, Tensor]) -> None:
+    def on_step(self, terms: dict[str, Tensor], n_images: int) -> None:
         pass
 
     def on_epoch(self, record: dict[str, Any]) -> None:

@@ -83,7 +83,6 @@ class Trainer:
             epoch=self.epoch,
             epochs=plan.epochs,
             steps_left=plan.steps_after(self.epoch) - self.steps_done,
-            batch_size=plan.at(min(self.epoch + 1, plan.epochs))[0].batch_size,
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
@@ -112,7 +111,7 @@ class Trainer:
             terms = self.steps[phase.kind](indices, heads)
             self.terms.add(terms)
             self.steps_done += 1
-            self.observer.on_step(terms)
+            self.observer.on_step(terms, phase.batch_size)
         self._require_finite()
         seconds = time.perf_counter() - started
         record: dict[str, Any] = {"epoch": number, "seconds": round(seconds, 3)}

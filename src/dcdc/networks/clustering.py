@@ -53,6 +53,7 @@ class ClusteringNetwork(nn.Module):
         """`n_projected` numbers of a projection for instance contrast; 0: none."""
         super().__init__()
         self.in_channels = in_channels
+        self.memory_format = torch.contiguous_format
         self.normalise = Normalise(mean, std)
         self.sobel = Sobel() if sobel else None
         self.trunk = TRUNKS[trunk](Sobel.out_channels if sobel else in_channels)
@@ -69,11 +70,19 @@ class ClusteringNetwork(nn.Module):
     def n_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def lay_out(self, memory_format: torch.memory_format) -> None:
+        """Weights of convolutions, and images before the first of them, as `memory_format` has it:
+        the same results, at another speed."""
+        self.memory_format = memory_format
+        for parameter in self.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=memory_format)
+
     def features(self, images: Tensor) -> Tensor:
         x: Tensor = self.normalise(images)
         if self.sobel is not None:
             x = self.sobel(x)
-        features: Tensor = self.trunk(x)
+        features: Tensor = self.trunk(x.contiguous(memory_format=self.memory_format))
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:

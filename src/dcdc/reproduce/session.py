@@ -134,13 +134,11 @@ class _Deadline:
         self.is_over = is_over
         self.has_asked = False
 
-    def on_start(self, *, epoch: int, epochs: int, steps_left: int, batch_size: int) -> None:
-        self.observer.on_start(
-            epoch=epoch, epochs=epochs, steps_left=steps_left, batch_size=batch_size
-        )
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
+        self.observer.on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
 
-    def on_step(self, terms: "dict[str, Tensor]") -> None:
-        self.observer.on_step(terms)
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
+        self.observer.on_step(terms, n_images)
         if not self.has_asked and self.is_over():
             self.has_asked = True  # a second signal would act at once
             signal.raise_signal(signal.SIGINT)
