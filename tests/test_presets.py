@@ -3,7 +3,7 @@
 import pytest
 
 from dcdc.errors import InputError
-from dcdc.presets import PRESETS, explained, largest_side, preset, suggest
+from dcdc.presets import PRESETS, explained, largest_side, length, preset, suggest
 
 # name: clusters, temperature, batch, over-clustering, side that images are resized to
 PAPER = {
@@ -42,6 +42,22 @@ def test_rows_are_the_papers(name):
     jitter = (augment.brightness, augment.contrast, augment.saturation, augment.hue)
     assert jitter == (0.4, 0.4, 0.4, 0.4)
     assert (augment.grey, augment.flip) == (0.2, 0.5)
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100-20", "stl10"])
+def test_our_recipe_shares_the_papers_images_and_clusters(name):
+    ours, theirs = preset(name), preset(f"{name}-paper")
+    assert ours.n_clusters == theirs.n_clusters
+    assert (ours.data, ours.augment.resize_to) == (theirs.data, theirs.augment.resize_to)
+    assert (ours.network.mean, ours.network.std) == (theirs.network.mean, theirs.network.std)
+    assert ours.loss.sample_weight == ours.loss.class_weight == 1
+
+
+def test_the_length_names_every_phase():
+    assert length(preset("cifar10-paper")) == "200 epochs"
+    assert length(preset("cifar10")) == (
+        "200 epochs of instance contrast, 20 epochs of both heads, 15 of self-labels"
+    )
 
 
 def test_digits_are_never_flipped():

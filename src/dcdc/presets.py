@@ -1,17 +1,21 @@
 """The named recipes: each benchmark's row of the paper's tables, and ours.
 
 `*-paper` follows the paper's text (no balance term); what the text leaves open (trunk, Sobel,
-crops, jitter, heads in turn) is as its authors' public code has it.
+crops, jitter, heads in turn) is as its authors' public code has it. A set's own name is our recipe
+for it.
 """
 
 from dataclasses import fields, replace
+from typing import Literal
 
 from dcdc.config import (
     AugmentConfig,
     DataConfig,
+    InstanceConfig,
     LossConfig,
     NetworkConfig,
     RunConfig,
+    SelfLabelConfig,
     TrainConfig,
     nearest,
 )
@@ -55,6 +59,43 @@ def _paper(
     )
 
 
+def _ours(
+    n_clusters: int,
+    *,
+    size: int,
+    resize_to: int,
+    trunk: Literal["resnet18", "resnet18-unpooled"],
+    instance_epochs: int,
+    instance_batch: int = 512,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+) -> RunConfig:
+    """The two views over both heads, on colour images and on features that instance contrast made.
+
+    The cluster head begins from K-Means on the features, every perturbed copy is of a near
+    neighbour, and at the end what the head is sure of teaches it the rest.
+    """
+    return RunConfig(
+        n_clusters=n_clusters,
+        data=DataConfig(size=size),
+        network=NetworkConfig(trunk=trunk, mean=mean, std=std),
+        augment=replace(_PAPER_AUGMENT, resize_to=resize_to, hue=0.1),
+        instance=InstanceConfig(epochs=instance_epochs, batch_size=instance_batch),
+        train=TrainConfig(
+            epochs=20,
+            batch_size=512,
+            n_repeats=1,
+            heads="joint",
+            head_start="spherical-k-means",
+            neighbours=10,
+            learning_rate=3e-4,
+            schedule="cosine",
+            evaluate_every=5,
+        ),
+        self_label=SelfLabelConfig(epochs=15, threshold=0.95, learning_rate=3e-4),
+    )
+
+
 PRESETS: dict[str, RunConfig] = {
     "digits": RunConfig(
         n_clusters=10,
@@ -69,6 +110,27 @@ PRESETS: dict[str, RunConfig] = {
             threads=1,
             checkpoint_every=5,
         ),
+    ),
+    "cifar10": _ours(
+        10,
+        size=32,
+        resize_to=40,
+        trunk="resnet18-unpooled",
+        instance_epochs=200,
+        mean=CIFAR_MEAN,
+        std=CIFAR_STD,
+    ),
+    "cifar100-20": _ours(
+        20,
+        size=32,
+        resize_to=40,
+        trunk="resnet18-unpooled",
+        instance_epochs=200,
+        mean=CIFAR_MEAN,
+        std=CIFAR_STD,
+    ),
+    "stl10": _ours(
+        10, size=96, resize_to=112, trunk="resnet18", instance_epochs=500, instance_batch=256
     ),
     "cifar10-paper": _paper(
         10, size=32, resize_to=40, temperature=0.5, batch_size=50, mean=CIFAR_MEAN, std=CIFAR_STD
@@ -129,6 +191,22 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
             threads=1 if tiny else 0,
         ),
     )
+
+
+def for_gpu(config: RunConfig) -> bool:
+    """Whether a CPU would take days for it."""
+    return config.network.trunk != "small"
+
+
+def length(config: RunConfig) -> str:
+    """Its epochs, phase by phase."""
+    instance, self_label = config.instance.epochs, config.self_label.epochs
+    parts = [
+        f"{instance} epochs of instance contrast" if instance else "",
+        f"{config.train.epochs} epochs" + (" of both heads" if instance or self_label else ""),
+        f"{self_label} of self-labels" if self_label else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def explained(config: RunConfig) -> list[tuple[str, str]]:

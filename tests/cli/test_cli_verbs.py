@@ -145,6 +145,25 @@ def test_presets_are_listed_and_shown(dcdc):
     assert "loss.temperature = 0.5" in out
 
 
+def test_a_sets_own_recipe_is_taken_where_the_machine_can_bear_it(monkeypatch, capfd):
+    from dcdc import assembly
+    from dcdc.cli.fit import _preset_of
+
+    def found(source, quiet=False):
+        return _preset_of(source, lambda config: config, quiet)
+
+    monkeypatch.setattr(assembly, "has_gpu", lambda _: True)
+    assert found("cifar10") == found("cifar10:/data") == found("cifar10@train") == "cifar10"
+    assert found("photos") is found("./cifar10") is None
+    monkeypatch.setattr(assembly, "has_gpu", lambda _: False)
+    assert found("digits") == "digits"
+    assert capfd.readouterr().err == ""
+    assert found("cifar10") is None
+    assert "made for a GPU: ask for it by --preset cifar10" in capfd.readouterr().err
+    assert found("cifar10", quiet=True) is None
+    assert capfd.readouterr().err == ""
+
+
 def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file, tiny_flags):
     code, out, err = dcdc("fit", "--run", finished, "--resume")
     assert code == 0, err

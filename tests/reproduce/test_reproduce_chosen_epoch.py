@@ -57,6 +57,12 @@ def test_the_smallest_loss_of_the_cluster_head(history, epoch):
     assert epoch_of(smallest_loss(history, BOTH)) == epoch
 
 
+def test_where_self_labels_end_a_run_its_last_epoch_is_chosen():
+    ending = {"epoch": 3, "acc": 0.2, "self_label": 0.5, "phase": "self_label"}
+    history = [line(1, loss=1.0, acc=0.9), line(2, loss=2.0, acc=0.5), ending]
+    assert smallest_loss(history, {}) is ending
+
+
 def test_the_loss_is_weighted_as_it_was_trained():
     terms = {"cluster_head/sample_view": 1.0, "cluster_head/class_view": 3.0}
     assert cluster_head_loss(terms, {"sample_view": 1.0, "class_view": 0.5}) == 2.5

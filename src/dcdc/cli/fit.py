@@ -1,5 +1,6 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from dcdc.config import (
     with_values,
 )
 from dcdc.errors import InputError, Interrupted
-from dcdc.presets import PRESETS, explained, preset
+from dcdc.presets import PRESETS, explained, for_gpu, length, preset
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
@@ -105,8 +106,8 @@ def _start(
 ) -> None:
     if not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
-    if preset_name is None and source in PRESETS:
-        preset_name = source
+    if preset_name is None:
+        preset_name = _preset_of(source, overlay, quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
     config = overlay(start)
     _check_baselines(baselines)
@@ -124,6 +125,23 @@ def _start(
     folder = RunFolder.create(run_path, overwrite=overwrite)
     _announce(config, image_set, preset_name, quiet)
     _train(config, image_set, folder, False, quiet, baselines)
+
+
+def _preset_of(source: str, overlay: Callable[[RunConfig], RunConfig], quiet: bool) -> str | None:
+    """The recipe of the source's own name, where there is one and this machine can bear it."""
+    name = re.split("[:@]", source)[0]
+    if name not in PRESETS:
+        return None
+    config = overlay(PRESETS[name])
+    if for_gpu(config):
+        from dcdc.assembly import has_gpu
+        from dcdc.cli.console import note
+
+        if not has_gpu(config.train.device):
+            if not quiet:
+                note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
+            return None
+    return name
 
 
 def _resume(
@@ -226,7 +244,7 @@ def _announce(
         train = config.train
         note(
             f"preset {preset_name}: trunk {config.network.trunk}, batch {train.batch_size} x "
-            f"{train.n_repeats} copies, {train.epochs} epochs, seed {train.seed}; change with "
+            f"{train.n_repeats} copies, {length(config)}, seed {train.seed}; change with "
             f"--epochs, --batch-size, --set (dcdc presets {preset_name} lists all)"
         )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dcdc.config import flat
-from dcdc.presets import PRESETS, preset
+from dcdc.presets import PRESETS, length, preset
 
 
 def presets(
@@ -16,8 +16,8 @@ def presets(
         for known, config in PRESETS.items():
             train = config.train
             print(
-                f"{known:22}{config.n_clusters:4} clusters  {config.network.trunk:9}"
-                f" batch {train.batch_size:3} x {train.n_repeats}  {train.epochs:3} epochs"
+                f"{known:22}{config.n_clusters:4} clusters  {config.network.trunk:18}"
+                f" batch {train.batch_size:3} x {train.n_repeats}  {length(config)}"
             )
     else:
         for key, value in flat(preset(name)).items():

@@ -15,10 +15,12 @@ CRITERIA = {
 CRITERION_NOTE = (
     "Last epoch: the one training ended with. Smallest loss: of the evaluated epochs, the one in "
     "which the mean training loss of the cluster head (its weighted terms in history.jsonl) was "
-    "smallest, the later of equals; no label is read. Chosen by labels: the evaluated epoch of "
-    "the highest ACC, as the paper reports; nobody without the labels could have chosen it."
+    "smallest, the later of equals, or the last where a run ends with self-labels; no label is "
+    "read. Chosen by labels: the evaluated epoch of the highest ACC, as the paper reports; nobody "
+    "without the labels could have chosen it."
 )
 _HEAD = "cluster_head/"
+_SELF_LABEL = "self_label"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ def choose(
 def smallest_loss(
     history: Sequence[Mapping[str, Any]], weights: Mapping[str, float]
 ) -> Mapping[str, Any] | None:
-    """Epochs in which the cluster head rested, or that were not evaluated, do not count."""
+    """Epochs in which the cluster head rested, or that were not evaluated, do not count; a loss on
+    labels of its own making says nothing of one epoch against another."""
+    if history and history[-1].get("phase") == _SELF_LABEL:
+        return history[-1]
     best, least = None, math.inf
     for line in history:
         loss = cluster_head_loss(line, weights)
