@@ -5,7 +5,7 @@ the layer below waits for. On a GPU the two run at the same time, on two streams
 layers of a deep trunk together fill a chip that each alone leaves half idle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -51,8 +51,8 @@ class Convolution(nn.Conv2d):
     twin_gradient: Tensor | None = None
     """...and where it wants the gradient, instead of in `weight.grad`. Both count in
     `weight_gradients_aside` alone."""
-    has_gradient = False
-    """Whether a pass of this step has left one there."""
+    found: Tensor | None = None
+    """The gradient of this step so far, on its way there."""
 
     def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
@@ -68,13 +68,27 @@ def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
     layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
     for layer in layers:
-        layer.aside, layer.has_gradient = aside, False
+        layer.aside = aside
     try:
         yield
     finally:
+        _hand_over(layers, aside)
         for layer in layers:
-            layer.aside = None
+            layer.aside = layer.found = None
         aside.join()
+
+
+def _hand_over(layers: Sequence[Convolution], aside: Aside) -> None:
+    """All at once: a copy for each layer is a launch for each layer."""
+    wanted, given = [], []
+    for layer in layers:
+        if layer.found is not None:
+            assert layer.twin_gradient is not None
+            wanted.append(layer.twin_gradient)
+            given.append(layer.found)
+    if given:
+        with aside.work(*given):
+            torch._foreach_copy_(wanted, given)
 
 
 class _ConvolutionAside(torch.autograd.Function):
@@ -112,9 +126,6 @@ class _ConvolutionAside(torch.autograd.Function):
                 of_weight = of_weight.to(layer.weight.dtype)
                 held = layer.weight.grad
                 layer.weight.grad = of_weight if held is None else held + of_weight
-            elif layer.has_gradient:
-                layer.twin_gradient.add_(of_weight)
             else:
-                layer.twin_gradient.copy_(of_weight)
-                layer.has_gradient = True
+                layer.found = of_weight if layer.found is None else layer.found + of_weight
         return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None
