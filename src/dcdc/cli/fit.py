@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcdc.cli.arguments import Quiet, Target
+from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.config import (
     RunConfig,
     flat,
@@ -21,6 +24,7 @@ from dcdc.presets import PRESETS, explained, for_gpu, length, preset
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
+    from dcdc.engine.observer import Observer
     from dcdc.run import RunResult
     from dcdc.run_folder import RunFolder
 
@@ -64,6 +68,9 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside: k-means.")
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Cluster the images of DATA and leave everything in a run folder."""
@@ -87,12 +94,24 @@ def fit(
             config = from_toml(config_file, config)
         return with_settings(with_values(config, given), settings or [])
 
+    if tensorboard:
+        require_tensorboard()
     source = overlay(RunConfig()).data.source
     run_path = run_folder or _default_run(source)
+    how = _How(quiet, baseline or [], tensorboard)
     if resume:
-        _resume(run_path, overlay, preset_name, quiet, baseline or [])
+        _resume(run_path, overlay, preset_name, how)
     else:
-        _start(source, run_path, overlay, preset_name, overwrite, quiet, baseline or [])
+        _start(source, run_path, overlay, preset_name, overwrite, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    """What changes nothing in the answer."""
+
+    quiet: bool
+    baselines: list[str]
+    tensorboard: bool
 
 
 def _start(
@@ -101,16 +120,15 @@ def _start(
     overlay: Callable[[RunConfig], RunConfig],
     preset_name: str | None,
     overwrite: bool,
-    quiet: bool,
-    baselines: list[str],
+    how: "_How",
 ) -> None:
     if not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     if preset_name is None:
-        preset_name = _preset_of(source, overlay, quiet)
+        preset_name = _preset_of(source, overlay, how.quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
     config = overlay(start)
-    _check_baselines(baselines)
+    _check_baselines(how.baselines)
 
     from dcdc.assembly import largest_side_for, resolve, suggest_for
     from dcdc.run_folder import RunFolder
@@ -118,13 +136,13 @@ def _start(
     if run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
     device = config.train.device
-    image_set = _read(config, quiet, largest_side=largest_side_for(device))
+    image_set = _read(config, how.quiet, largest_side=largest_side_for(device))
     if preset_name is None:
         config = overlay(suggest_for(image_set, config.n_clusters, device))
     config = resolve(config, image_set)
     folder = RunFolder.create(run_path, overwrite=overwrite)
-    _announce(config, image_set, preset_name, quiet)
-    _train(config, image_set, folder, False, quiet, baselines)
+    _announce(config, image_set, preset_name, how.quiet)
+    _train(config, image_set, folder, False, how)
 
 
 def _preset_of(source: str, overlay: Callable[[RunConfig], RunConfig], quiet: bool) -> str | None:
@@ -148,8 +166,7 @@ def _resume(
     run_path: Path,
     overlay: Callable[[RunConfig], RunConfig],
     preset_name: str | None,
-    quiet: bool,
-    baselines: list[str],
+    how: "_How",
 ) -> None:
     from dcdc.run import read_config
     from dcdc.run_folder import RunFolder
@@ -162,8 +179,8 @@ def _resume(
             stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
         )
     config = overlay(stored)
-    image_set = _read(config, quiet)
-    _train(config, image_set, folder, True, quiet, baselines)
+    image_set = _read(config, how.quiet)
+    _train(config, image_set, folder, True, how)
 
 
 def _train(
@@ -171,22 +188,24 @@ def _train(
     image_set: "ImageSet",
     folder: "RunFolder",
     resume: bool,
-    quiet: bool,
-    baselines: list[str],
+    how: "_How",
 ) -> None:
     from dcdc.cli.faults import SIGNAL_EXIT, stop
     from dcdc.cli.progress import watching
     from dcdc.run import run
 
     try:
-        with watching(quiet=quiet) as observer:
+        with ExitStack() as watchers:
+            observer: Observer = watchers.enter_context(watching(quiet=how.quiet))
+            if how.tensorboard:
+                observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(
                 config,
                 image_set,
                 folder=folder,
                 resume=resume,
                 observer=observer,
-                baselines=baselines,
+                baselines=how.baselines,
             )
     except Interrupted as stopped:
         stop(
