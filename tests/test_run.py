@@ -8,7 +8,7 @@ from dcdc.assembly import resolve
 from dcdc.config import to_mapping, with_values
 from dcdc.data import Skipped
 from dcdc.errors import InputError
-from dcdc.run import run
+from dcdc.run import add_sample, run
 from dcdc.run_folder import RunFolder
 
 
@@ -23,7 +23,7 @@ def test_a_run_leaves_every_file_and_a_model_that_answers_the_same(good_config, 
     result = run(good_config, tiny_set, folder=folder, baselines=["k-means"])
     names = {path.name for path in folder.path.iterdir()}
     wanted = {"config.json", "history.jsonl", "checkpoint", "model.safetensors"}
-    assert names == wanted | {"assignments.parquet", "metrics.json"}
+    assert names == wanted | {"assignments.parquet", "metrics.json", "sample.npz"}
     assert result.metrics["scores"]["acc"] > 0.9
     assert result.metrics["baselines"]["K-Means on pixels"]["acc"] > 0.9
     assert folder.read_metrics() == result.metrics
@@ -31,8 +31,26 @@ def test_a_run_leaves_every_file_and_a_model_that_answers_the_same(good_config, 
     assert table["name"].to_pylist() == list(tiny_set.names)
     assert table["cluster"].to_pylist() == result.assigned.assignments.tolist()
     assert table["target"].to_pylist() == [str(target) for target in tiny_set.targets]
+    in_order = np.sort(result.assigned.probabilities, axis=1)
+    assert np.array_equal(table["runner_up_confidence"].to_numpy(), in_order[:, -2])
+    second = np.argsort(result.assigned.probabilities, axis=1)[:, -2]
+    assert table["runner_up"].to_pylist() == second.tolist()
     model = dcdc.load(folder.path)
     assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
+
+
+def test_a_run_leaves_a_sample_and_the_model_makes_the_same_again(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    result = run(good_config, tiny_set, folder=folder)
+    sample = folder.read_sample()
+    assert np.array_equal(sample["assign"], result.assigned.probabilities)
+    assert sample["rows"].tolist() == list(range(48))
+    assert sample["features"].dtype == np.float16
+    written = folder.sample_file.read_bytes()
+    folder.sample_file.unlink()
+    assert folder.read_sample() is None
+    add_sample(folder, tiny_set, device="cpu")
+    assert folder.sample_file.read_bytes() == written
 
 
 def test_without_a_folder_nothing_is_written(good_config, tiny_set, tmp_path, monkeypatch):

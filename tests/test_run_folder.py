@@ -81,6 +81,46 @@ def test_assignments_as_parquet_and_csv(tmp_path):
     assert "target" not in pq.read_table(tmp_path / "plain.parquet").column_names
 
 
+def test_the_second_best_cluster_is_told_where_it_is_known(tmp_path):
+    runner_up = (np.array([0, 1]), np.array([0.25, 0.125]))
+    write_assignments(
+        tmp_path / "out.parquet",
+        ["a", "b"],
+        np.array([1, 0]),
+        np.array([0.5, 0.75]),
+        None,
+        runner_up,
+    )
+    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    assert list(table) == ["name", "cluster", "confidence", "runner_up", "runner_up_confidence"]
+    assert table["runner_up"] == [0, 1]
+    assert table["runner_up_confidence"] == [0.25, 0.125]
+
+
+def test_assignments_that_are_damaged_are_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.assignments_file.write_bytes(b"PAR1 torn")
+    with pytest.raises(InputError, match=r"assignments.parquet are damaged"):
+        folder.read_assignments()
+
+
+def test_a_sample_comes_back_and_a_damaged_one_is_named(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.read_sample() is None
+    folder.write_sample({"rows": np.arange(3)})
+    found = folder.read_sample()
+    assert found is not None
+    assert found["rows"].tolist() == [0, 1, 2]
+    whole = folder.sample_file.read_bytes()
+    np.savez(folder.sample_file, rows=np.array([{}], object))
+    pickled = folder.sample_file.read_bytes()
+    for content in (whole[:-9], b"", b"nothing", pickled):
+        folder.sample_file.write_bytes(content)
+        with pytest.raises(InputError, match=r"sample.npz is damaged .*: remove it") as told:
+            folder.read_sample()
+        assert len(str(told.value).splitlines()) == 1
+
+
 def test_skipped_images_are_listed(tmp_path):
     RunFolder(tmp_path).write_skipped([("bad, worse.jpg", "cut short")])
     lines = (tmp_path / "skipped.csv").read_text().splitlines()

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
-from dcdc.assembly import build_model, build_training, resolve
+from dcdc.assembly import build_model, build_perturbed_copy, build_training, resolve
 from dcdc.config import RunConfig, differences, from_mapping, to_mapping, with_values
 from dcdc.data import ImageSet
+from dcdc.data.store import Store, open_store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.engine.sample import take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.methods.k_means import k_means_on_pixels
@@ -101,6 +103,7 @@ def _run(
     history = folder.read_history() if folder else training.trainer.history
     if folder is not None:
         _write_results(folder, image_set, training.model, assigned, metrics)
+        _write_sample(folder, config, training.model, training.store)
     return RunResult(config, training.model, assigned, metrics, history)
 
 
@@ -118,6 +121,14 @@ def load(path: str | Path, device: str = "auto") -> TrainedModel:
             f"{folder.model_file} does not fit {folder.config_file}: {reason}"
         ) from None
     return model
+
+
+def add_sample(folder: RunFolder, image_set: ImageSet, device: str = "auto") -> None:
+    """Writes what a report shows of `image_set`, the run's own images, by the run's model."""
+    config = read_config(folder)
+    with cpu_threads(config.train.threads):
+        model = load(folder.path, device)
+        _write_sample(folder, config, model, open_store(image_set.images, model.device))
 
 
 def read_config(folder: RunFolder) -> RunConfig:
@@ -180,8 +191,15 @@ def _write_results(
         assigned.assignments,
         assigned.confidence,
         target_names(image_set),
+        assigned.runner_up(),
     )
     folder.write_metrics(metrics)
+
+
+def _write_sample(folder: RunFolder, config: RunConfig, model: TrainedModel, store: Store) -> None:
+    perturbed_copy = build_perturbed_copy(config, n_repeats=1)
+    sample = take_sample(model, store, perturbed_copy, config.train.seed)
+    folder.write_sample(sample._asdict())
 
 
 def target_names(image_set: ImageSet) -> list[str] | None:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
+from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
 
@@ -27,6 +28,8 @@ class RunFolder:
         self.model_file = path / "model.safetensors"
         self.assignments_file = path / "assignments.parquet"
         self.metrics_file = path / "metrics.json"
+        self.sample_file = path / "sample.npz"
+        self.map_file = path / "map.npz"
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.figures = path / "figures"
@@ -89,13 +92,32 @@ class RunFolder:
         assignments: np.ndarray,
         confidence: np.ndarray,
         targets: Sequence[str] | None,
+        runner_up: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        write_assignments(self.assignments_file, names, assignments, confidence, targets)
+        write_assignments(self.assignments_file, names, assignments, confidence, targets, runner_up)
 
     def read_assignments(self) -> pa.Table:
         if not self.assignments_file.is_file():
             raise InputError(f"{self.path} has no assignments yet: finish it by dcdc fit --resume")
-        return pq.read_table(self.assignments_file)
+        try:
+            return pq.read_table(self.assignments_file)
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"assignments {self.assignments_file} are damaged: {error}") from None
+
+    def write_sample(self, arrays: Mapping[str, np.ndarray]) -> None:
+        write_arrays(self.sample_file, arrays)
+
+    def read_sample(self) -> dict[str, np.ndarray] | None:
+        """None where a run has none, as runs of earlier versions."""
+        if not self.sample_file.is_file():
+            return None
+        try:
+            return read_arrays(self.sample_file)
+        except DamagedArraysError as error:
+            raise InputError(
+                f"sample file {self.sample_file} is damaged ({error}): remove it, and dcdc report "
+                "makes it again"
+            ) from None
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         text = io.StringIO()
@@ -120,8 +142,10 @@ def write_assignments(
     assignments: np.ndarray,
     confidence: np.ndarray,
     targets: Sequence[str] | None,
+    runner_up: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
-    """name, cluster, confidence and, if known, target: as Parquet, or CSV by its suffix."""
+    """name, cluster, confidence and, if known, target, and the second-best cluster with its own
+    confidence: as Parquet, or CSV by its suffix."""
     columns: dict[str, pa.Array] = {
         "name": pa.array(list(names), pa.string()),
         "cluster": pa.array(assignments, pa.int32()),
@@ -129,6 +153,9 @@ def write_assignments(
     }
     if targets is not None:
         columns["target"] = pa.array(list(targets), pa.string())
+    if runner_up is not None:
+        columns["runner_up"] = pa.array(runner_up[0], pa.int32())
+        columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
     table = pa.table(columns)
     with atomic_file(path) as temporary:
         if path.suffix == ".csv":

@@ -13,6 +13,7 @@ from dcdc.config import RunConfig, to_mapping
 from dcdc.data.image_set import ImageSet
 from dcdc.metrics import score
 from dcdc.report.facts import RunFacts
+from dcdc.report.sample import RunSample
 from dcdc.run_folder import RunFolder
 
 
@@ -121,5 +122,33 @@ def flat_images() -> Callable[..., ImageSet]:
         images = np.zeros((n_images, side, side, channels), np.uint8)
         images[..., 0] = (3 * np.arange(n_images) % 256)[:, None, None]
         return ImageSet(images, facts.names)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_sample() -> Callable[..., RunSample]:
+    """Every image, as sure of its cluster as it can be told; perturbed copies a little less."""
+
+    def make(assignments: list[int], *, n_clusters: int, seed: int = 0) -> RunSample:
+        random = np.random.default_rng(seed)
+        clusters = np.asarray(assignments)
+        n_images = len(clusters)
+
+        def assign(noise: float) -> np.ndarray:
+            scores = np.exp(4 * np.eye(n_clusters)[clusters])
+            scores *= np.exp(noise * random.normal(size=scores.shape))
+            return (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
+
+        features = np.eye(n_clusters)[clusters] + 0.1 * random.normal(size=(n_images, n_clusters))
+        original = assign(0.1)
+        return RunSample(
+            rows=np.arange(n_images),
+            features=features.astype(np.float32),
+            assign=original,
+            view_rows=np.arange(n_images),
+            view_assign=original.copy(),
+            view_assign_perturbed=assign(0.5),
+        )
 
     return make

@@ -34,6 +34,22 @@ def test_no_targets_no_skipped(make_facts, write_run, tmp_path):
     facts = read_facts(write_run(tmp_path / "run", make_facts([0, 1], n_clusters=2)))
     assert facts.targets is None
     assert facts.skipped == []
+    assert facts.runner_up is None
+    assert facts.runner_up_confidence is None
+
+
+def test_the_second_best_cluster_is_read_where_it_is_known(make_facts, write_run, tmp_path):
+    written = make_facts([0, 1], n_clusters=3)
+    folder = write_run(tmp_path / "run", written)
+    runner_up = (np.array([2, 0]), np.array([0.25, 0.125]))
+    folder.write_assignments(
+        written.names, written.assignments, written.confidence, None, runner_up
+    )
+    facts = read_facts(folder)
+    assert facts.runner_up is not None
+    assert facts.runner_up_confidence is not None
+    assert facts.runner_up.tolist() == [2, 0]
+    assert facts.runner_up_confidence.tolist() == [0.25, 0.125]
 
 
 def test_an_unfinished_run_says_how_to_go_on(tmp_path):

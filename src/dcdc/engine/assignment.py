@@ -14,6 +14,8 @@ from torch import Tensor
 from dcdc.augment import to_float
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, NetworkOutput
 
+_ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
+
 
 class Assigned(NamedTuple):
     probabilities: np.ndarray
@@ -27,6 +29,16 @@ class Assigned(NamedTuple):
     @property
     def confidence(self) -> np.ndarray:
         return np.asarray(self.probabilities.max(axis=1))
+
+    def runner_up(self) -> tuple[np.ndarray, np.ndarray]:
+        """N int64 and N float32: the cluster that came second, and its share. Needs K > 1."""
+        second, shares = [], []
+        for start in range(0, len(self.probabilities), _ROWS_AT_ONCE):
+            rows = self.probabilities[start : start + _ROWS_AT_ONCE].copy()
+            np.put_along_axis(rows, rows.argmax(axis=1)[:, None], -1, axis=1)
+            second.append(rows.argmax(axis=1))
+            shares.append(rows.max(axis=1))
+        return np.concatenate(second), np.concatenate(shares)
 
 
 def assign_images(
@@ -48,6 +60,20 @@ def extract_features(
 ) -> np.ndarray:
     """N x D float32: what the heads see."""
     return _as_array(output.features for output in _outputs(network, chunks, prepare, autocast))
+
+
+def look_at_images(
+    network: ClusteringNetwork,
+    chunks: Iterable[Tensor],
+    prepare: Callable[[Tensor], Tensor],
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> tuple[np.ndarray, Assigned]:
+    """Features and assignments of the same images, in one pass."""
+    features, assign = [], []
+    for output in _outputs(network, chunks, prepare, autocast):
+        features.append(output.features)
+        assign.append(output.assign[CLUSTER_HEAD])
+    return _as_array(features), Assigned(_as_array(assign))
 
 
 def _as_array(parts: Iterable[Tensor]) -> np.ndarray:

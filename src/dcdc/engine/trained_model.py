@@ -3,17 +3,18 @@
 Shapes: N images, D features, K clusters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dcdc.augment import OriginalCopy
+from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.data import ImageSet, from_arrays
 from dcdc.data.store import Store, open_store
-from dcdc.engine.assignment import Assigned, assign_images, extract_features
+from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
 
@@ -75,8 +76,29 @@ class TrainedModel:
 
     def features_of(self, store: Store, rows: np.ndarray) -> np.ndarray:
         """The features of some of a store's images."""
-        chunks = (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self._chunk))
+        chunks = self._chunks_of(store, rows)
         return extract_features(self.network, chunks, self.original_copy.centre, self.autocast)
+
+    def look_at(self, store: Store, rows: np.ndarray) -> tuple[np.ndarray, Assigned]:
+        """Features and assignments of some of a store's images."""
+        chunks = self._chunks_of(store, rows)
+        return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
+
+    def assign_perturbed(
+        self,
+        store: Store,
+        rows: np.ndarray,
+        perturbed_copy: PerturbedCopy,
+        generator: torch.Generator,
+    ) -> Assigned:
+        """Of one perturbed copy of some of a store's images."""
+        assert perturbed_copy.n_repeats == 1, perturbed_copy.n_repeats
+        prepare = partial(perturbed_copy, generator=generator)
+        chunks = self._chunks_of(store, rows)
+        return assign_images(self.network, chunks, prepare, self.autocast)
+
+    def _chunks_of(self, store: Store, rows: np.ndarray) -> Iterator[torch.Tensor]:
+        return (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self._chunk))
 
     def _checked(self, image_set: ImageSet) -> ImageSet:
         wanted = self.network.in_channels

@@ -27,6 +27,8 @@ class RunFacts:
     confidence: NDArray[np.float64]  # N
     targets: NDArray[np.str_] | None  # N
     skipped: list[tuple[str, str]]  # name, reason
+    runner_up: NDArray[np.int64] | None = None  # N, the second-best cluster; not in older runs
+    runner_up_confidence: NDArray[np.float64] | None = None  # N
 
     @property
     def n_clusters(self) -> int:
@@ -61,6 +63,7 @@ def read_facts(folder: "RunFolder") -> RunFacts:
     # The assignments first: their absence tells best that a run is not finished.
     table = folder.read_assignments()
     has_targets = "target" in table.column_names
+    has_runner_up = "runner_up" in table.column_names
     return RunFacts(
         path=folder.path,
         config=_by_dotted_key(folder.read_config()),
@@ -71,6 +74,10 @@ def read_facts(folder: "RunFolder") -> RunFacts:
         confidence=table.column("confidence").to_numpy().astype(np.float64),
         targets=np.array(table.column("target").to_pylist()) if has_targets else None,
         skipped=_read_skipped(folder.skipped_file),
+        runner_up=table.column("runner_up").to_numpy().astype(np.int64) if has_runner_up else None,
+        runner_up_confidence=table.column("runner_up_confidence").to_numpy().astype(np.float64)
+        if has_runner_up
+        else None,
     )
 
 

@@ -1,0 +1,75 @@
+"""What a report shows of a run: features and assignments of some of its images.
+
+Shapes: N images of the set, n of the sample, v of its views, D features, K clusters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dcdc.augment import PerturbedCopy
+from dcdc.data.store import Store
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.runtime.seeding import derive_generator, derive_seed
+
+MOST_IMAGES = 5_000
+MOST_VIEWS = 300
+
+
+class Sample(NamedTuple):
+    rows: np.ndarray
+    """n int64, rising: positions in the set."""
+    features: np.ndarray
+    """n x D float16: enough for a picture, at half the size."""
+    assign: np.ndarray
+    """n x K float32, of the original copy as evaluation crops it."""
+    view_rows: np.ndarray
+    """v int64, rising: positions in the set, each of them one of `rows`."""
+    view_assign: np.ndarray
+    """v x K float32."""
+    view_assign_perturbed: np.ndarray
+    """v x K float32, of one perturbed copy each."""
+
+
+def take_sample(
+    model: TrainedModel,
+    store: Store,
+    perturbed_copy: PerturbedCopy,
+    seed: int,
+    *,
+    most_images: int = MOST_IMAGES,
+    most_views: int = MOST_VIEWS,
+) -> Sample:
+    """The same images for the same seed; memory grows with the sample alone."""
+    rows = choose_rows(store.n_answered, most_images, derive_seed(seed, "sample"))
+    features, assigned = model.look_at(store, rows)
+    viewed = choose_balanced(assigned.assignments, most_views, derive_seed(seed, "views"))
+    generator = derive_generator(seed, "perturbed views", device=model.device)
+    perturbed = model.assign_perturbed(store, rows[viewed], perturbed_copy, generator)
+    largest = np.finfo(np.float16).max
+    return Sample(
+        rows=rows,
+        features=features.clip(-largest, largest).astype(np.float16),
+        assign=assigned.probabilities,
+        view_rows=rows[viewed],
+        view_assign=assigned.probabilities[viewed],
+        view_assign_perturbed=perturbed.probabilities,
+    )
+
+
+def choose_rows(n_images: int, most: int, seed: int) -> np.ndarray:
+    """Rising positions, at most `most` of them, each image as likely as any other."""
+    if n_images <= most:
+        return np.arange(n_images)
+    return np.sort(np.random.default_rng(seed).choice(n_images, most, replace=False))
+
+
+def choose_balanced(assignments: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Rising positions, as many of each cluster as there are, or as `most` lets it have."""
+    shuffled = np.random.default_rng(seed).permutation(len(assignments))
+    by_cluster = shuffled[np.argsort(assignments[shuffled], kind="stable")]
+    clusters = assignments[by_cluster]
+    rank = np.arange(len(clusters)) - np.searchsorted(clusters, clusters)  # within its cluster
+    # One of every cluster, then a second of every cluster; who is left out of a round is chance.
+    rounds = np.lexsort((np.argsort(shuffled)[by_cluster], rank))
+    return np.sort(by_cluster[rounds[:most]])
