@@ -15,7 +15,8 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     names = {path.name for path in (tmp_path / "runs" / "tiny").iterdir()}
     assert names == {
         *("config.json", "history.jsonl", "checkpoint", "model.safetensors"),
-        *("assignments.parquet", "metrics.json", "report.html", "figures", "sample.npz"),
+        *("assignments.parquet", "metrics.json", "report.html", "figures"),
+        *("sample.npz", "map.npz"),
     }
     lines = out.splitlines()
     assert lines[0].split() == ["ACC", "NMI", "ARI"]
@@ -136,6 +137,41 @@ def test_the_report_is_drawn_again(dcdc, finished, tiny_file):
     assert code == 0
     assert "not at hand" in err
     assert len(report.read_text()) < len(with_images)
+
+
+def test_an_older_run_gets_its_sample_when_its_images_are_at_hand(dcdc, finished):
+    written = (finished / "sample.npz").read_bytes()
+    for name in ("sample.npz", "map.npz", "figures/map.png", "figures/affinity.svg"):
+        (finished / name).unlink()
+    code, _, err = dcdc("report", finished)
+    assert code == 0
+    assert "the model makes one, once" in err
+    assert (finished / "sample.npz").read_bytes() == written
+    assert (finished / "map.npz").exists()
+    assert (finished / "figures" / "map.png").exists()
+    assert (finished / "figures" / "affinity.svg").exists()
+    _, _, err = dcdc("report", finished)
+    assert "sample" not in err
+
+
+def test_an_older_run_without_images_or_model_is_drawn_without_a_map(dcdc, finished, tiny_file):
+    for name in ("sample.npz", "map.npz", "model.safetensors"):
+        (finished / name).unlink()
+    code, _, err = dcdc("report", finished, "--quiet")
+    assert code == 0
+    assert "no map and no affinities" in err
+    config = json.loads((finished / "config.json").read_text())
+    config["data"]["source"] = f"{tiny_file}.gone"
+    (finished / "config.json").write_text(json.dumps(config))
+    assert dcdc("report", finished)[0] == 0
+    assert not (finished / "sample.npz").exists()
+
+
+def test_a_damaged_sample_is_one_line(dcdc, finished):
+    (finished / "sample.npz").write_bytes(b"torn")
+    code, _, err = dcdc("report", finished, "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "sample.npz is damaged" in err
 
 
 def test_presets_are_listed_and_shown(dcdc):

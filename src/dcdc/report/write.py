@@ -4,14 +4,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dcdc.report.affinity_figure import draw_affinities
 from dcdc.report.clusters import describe_clusters
 from dcdc.report.confusion_figure import MAX_CLASSES, draw_confusion, match
-from dcdc.report.facts import read_facts
+from dcdc.report.facts import RunFacts, read_facts
 from dcdc.report.figure_files import write_figure, write_picture
 from dcdc.report.gallery_figure import draw_gallery
+from dcdc.report.layout import layout_of
+from dcdc.report.map_figure import draw_map
 from dcdc.report.page import render_page
+from dcdc.report.sample import RunSample, read_sample
 from dcdc.report.sizes_figure import draw_sizes
 from dcdc.report.training_figure import draw_training
+from dcdc.report.views import sorted_affinities
 from dcdc.runtime.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -32,6 +37,9 @@ def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") ->
         pictures["confusion"] = write_picture(
             partial(draw_confusion, match(facts)), folder.figures, "confusion"
         )
+    sample = read_sample(folder)
+    if sample is not None:
+        _write_sample_figures(folder, facts, sample)
     images, no_gallery = None, None
     if image_set is None:
         no_gallery = "The images were not at hand when this page was written."
@@ -44,3 +52,15 @@ def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") ->
     page = render_page(facts, clusters, pictures, images=images, no_gallery=no_gallery)
     write_text(folder.report_file, page)
     return folder.report_file
+
+
+def _write_sample_figures(folder: "RunFolder", facts: RunFacts, sample: RunSample) -> None:
+    """For print: the map, and the two affinities."""
+    targets = facts.targets
+    layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
+    clusters = facts.assignments[sample.rows]
+    classes = None if targets is None else targets[sample.rows]
+    write_figure(partial(draw_map, layouts, clusters, classes), folder.figures, "map")
+    affinities = sorted_affinities(sample, facts.assignments if targets is None else targets)
+    by_class = targets is not None
+    write_figure(partial(draw_affinities, affinities, by_class), folder.figures, "affinity")

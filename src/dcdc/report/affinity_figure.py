@@ -1,0 +1,117 @@
+"""The two affinity matrices, M over images and N over clusters, beside what they should be."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from numpy.typing import NDArray
+
+from dcdc.report.matching import short
+from dcdc.report.theme import Theme
+from dcdc.report.views import SortedAffinities
+
+MOST_NAMED = 20  # labels that fit along a side
+_LONGEST_NAME = 20
+_COLOURS = "viridis"  # as in the paper, yellow is 1; its lightness alone tells the value
+
+
+def draw_affinities(affinities: SortedAffinities, by_class: bool, _: Theme) -> Figure:
+    """M and N, each beside its ideal. `by_class`: the labels are classes, not clusters."""
+    figure = Figure(figsize=(7.4 + _name_width(affinities), 7.2), layout="constrained")
+    (sample, ideal_sample), (classes, ideal_classes) = figure.subplots(2, 2)
+    image = _draw_sample(sample, affinities, affinities.sample, by_class)
+    _draw_sample(ideal_sample, affinities, affinities.ideal_sample, by_class, first=False)
+    _draw_classes(classes, affinities, affinities.classes)
+    _draw_classes(ideal_classes, affinities, affinities.ideal_classes)
+    sample.set_title("images (M)", fontsize=10)
+    ideal_sample.set_title("images, ideal", fontsize=10)
+    classes.set_title(_title_of_classes(by_class), fontsize=10)
+    ideal_classes.set_title("clusters, ideal", fontsize=10)
+    _scale(figure, image, [sample, ideal_sample, classes, ideal_classes])
+    return figure
+
+
+def draw_affinities_side_by_side(affinities: SortedAffinities, by_class: bool, _: Theme) -> Figure:
+    """M and N alone."""
+    figure = Figure(figsize=(7.4 + _name_width(affinities), 3.6), layout="constrained")
+    sample, classes = figure.subplots(1, 2)
+    image = _draw_sample(sample, affinities, affinities.sample, by_class)
+    _draw_classes(classes, affinities, affinities.classes)
+    sample.set_title("images (M)", fontsize=10)
+    classes.set_title(_title_of_classes(by_class), fontsize=10)
+    _scale(figure, image, [sample, classes])
+    return figure
+
+
+def _draw_sample(
+    axes: Axes,
+    affinities: SortedAffinities,
+    matrix: NDArray[np.float32],
+    by_class: bool,
+    *,
+    first: bool = True,
+) -> AxesImage:
+    """The first of a row names its blocks, whatever room their names take."""
+    kind = "class" if by_class else "cluster"
+    image = _show(axes, matrix)
+    ends = np.cumsum(affinities.block_sizes)
+    names = _names(affinities)
+    if names:
+        _name(axes, ends - np.array(affinities.block_sizes) / 2 - 0.5, names, first)
+        axes.set_xticks(ends[:-1] - 0.5, minor=True)
+        axes.set_yticks(ends[:-1] - 0.5, minor=True)
+        axes.tick_params(which="minor", length=4)
+    axes.set_xlabel(f"perturbed images, sorted by {kind}", fontsize=9)
+    axes.set_ylabel(f"images, sorted by {kind}", fontsize=9)
+    return image
+
+
+def _draw_classes(axes: Axes, affinities: SortedAffinities, matrix: NDArray[np.float32]) -> None:
+    _show(axes, matrix)
+    if len(affinities.clusters) <= MOST_NAMED:
+        _name(axes, np.arange(len(matrix)), [str(cluster) for cluster in affinities.clusters], True)
+    axes.set_xlabel("cluster, over perturbed images", fontsize=9)
+    axes.set_ylabel("cluster, over images", fontsize=9)
+
+
+def _names(affinities: SortedAffinities) -> list[str]:
+    """Of M's blocks; none where there is no room for all of them."""
+    n_images, sizes = len(affinities.rows), affinities.block_sizes
+    if len(sizes) > MOST_NAMED or min(sizes) < n_images / 28:
+        return []
+    return [short(str(label), _LONGEST_NAME) for label in affinities.labels]
+
+
+def _name_width(affinities: SortedAffinities) -> float:
+    return 0.06 * max(map(len, _names(affinities)), default=0)
+
+
+def _title_of_classes(by_class: bool) -> str:
+    return "clusters (N), in the order of classes" if by_class else "clusters (N)"
+
+
+def _show(axes: Axes, matrix: NDArray[np.float32]) -> AxesImage:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    return axes.imshow(
+        matrix, cmap=_COLOURS, vmin=0, vmax=1, interpolation="nearest", aspect="auto"
+    )
+
+
+def _name(axes: Axes, places: NDArray[Any], names: list[str], first: bool) -> None:
+    # Rows and columns have one order: long names stand beside the rows alone.
+    fit_below = max(map(len, names)) * 0.075 <= 2.4 / len(names)
+    if fit_below:
+        axes.set_xticks(places, names, fontsize=8)
+    if fit_below or first:
+        axes.set_yticks(places, names, fontsize=8)
+    axes.tick_params(length=0)
+
+
+def _scale(figure: Figure, image: AxesImage, axes: list[Axes]) -> None:
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, fraction=0.04, pad=0.02)
+    bar.set_label("affinity (cosine of assignments)", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
