@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import matplotlib as mpl
@@ -57,6 +58,73 @@ def test_one_epoch_is_visible_as_dots(make_facts):
     figure = drawn(draw_training, make_facts([0, 1], n_clusters=2, epochs=1))
     assert all(line.get_marker() == "o" for line in figure.axes[0].lines)
     assert list(figure.axes[-1].get_xticks()) == [1]
+
+
+def in_phases(facts, *, instance=3, heads=4, self_label=2):
+    """The history that a run of three phases leaves."""
+    kinds = ["instance"] * instance + ["heads"] * heads + ["self_label"] * self_label
+    history = []
+    for epoch, kind in enumerate(kinds, start=1):
+        line = {"epoch": epoch, "seconds": 0.5, "phase": kind, "loss": 1 / epoch}
+        if kind == "heads":
+            line |= {"cluster_head/sample_view": 2.0, "cluster_head/class_view": 1.0}
+        else:
+            line[kind] = line["loss"]
+        if kind == "self_label":
+            line["sure"] = 0.8
+        if kind != "instance":
+            line |= {"active_clusters": 2, "acc": 0.5, "nmi": 0.4, "ari": 0.3}
+        history.append(line)
+    return replace(facts, history=history)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_each_phase_has_its_own_loss_and_the_scores_go_on(make_facts, theme):
+    facts = in_phases(make_facts([0, 1], n_clusters=2, targets=["a", "b"]))
+    figure = drawn(draw_training, facts, theme=theme)
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "loss, instance contrast",
+        "loss, heads",
+        "loss, self-labels",
+        "share",
+        "score against the targets",
+        "clusters",
+    ]
+    instance, heads, self_label, sure, scores, clusters = figure.axes
+    assert [line.get_label() for line in instance.lines] == ["loss"]
+    assert list(instance.lines[0].get_xdata()) == [1, 2, 3]
+    assert [line.get_label() for line in heads.lines] == [
+        "total",
+        "sample view, cluster head",
+        "class view, cluster head",
+    ]
+    assert list(heads.lines[0].get_xdata()) == [4, 5, 6, 7]
+    assert list(self_label.lines[0].get_xdata()) == [8, 9]
+    assert instance.get_xlabel() == "epochs 1 to 3"
+    assert list(sure.lines[0].get_ydata()) == [0.8, 0.8]
+    assert list(scores.lines[0].get_xdata()) == [4, 5, 6, 7, 8, 9]
+    # One thin line in each of the lower panels, where self-labels begin.
+    for axes in (sure, scores, clusters):
+        assert [7.5, 7.5] in [list(line.get_xdata()) for line in axes.lines]
+        assert axes.get_xlim() == clusters.get_xlim()
+    assert [text.get_text() for text in clusters.texts] == ["heads", "self-labels"]
+    texts = [text for axes in figure.axes for text in (*axes.texts, axes.xaxis.label)]
+    assert overlapping(texts) == []
+
+
+def test_a_run_that_has_only_begun_its_phases(make_facts):
+    """One phase so far, which the history names."""
+    facts = in_phases(make_facts([0, 1], n_clusters=2), heads=0, self_label=0)
+    figure = drawn(draw_training, facts)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss (mean of the epoch)"]
+    assert figure.axes[0].get_xlabel() == "epoch"
+
+
+def test_a_phase_of_one_epoch_keeps_its_name_inside_the_panel(make_facts):
+    facts = in_phases(make_facts([0, 1], n_clusters=2), instance=1, heads=30, self_label=1)
+    figure = drawn(draw_training, facts)
+    assert figure.axes[0].get_xlabel() == "epoch 1"
+    assert [text.get_text() for text in figure.axes[-1].texts] == ["heads"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """How training went: loss terms, scores where there are targets, and clusters in use."""
 
-from itertools import cycle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import cycle, groupby, pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,38 +17,110 @@ SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 _FEW_EPOCHS = 40  # up to here each epoch gets a dot; one epoch alone would draw no line
 _SCORE_MARKERS = ("o", "s", "^")
 _ROUND_STEPS = [1, 2, 5, 10]
+_PHASES = {"instance": "instance contrast", "heads": "heads", "self_label": "self-labels"}
+_NAME_SHARE = 0.15  # of the width: what a phase's name takes
+
+_Panel = tuple[float, Callable[[Axes, RunFacts, Theme], None]]  # height in inches, what draws it
 
 
 def draw_training(facts: RunFacts, theme: Theme) -> Figure:
-    """One panel below the other, over the same epochs."""
+    """One panel below the other, over the same epochs.
+
+    Phases minimise different losses, so each has a panel of its own over its own epochs; the
+    panels below show them all.
+    """
     assert facts.history
-    has_scores = any(facts.series(key)[0] for key in SCORES)
-    has_active = bool(facts.series("active_clusters")[0])
-    panels = [_draw_loss]
-    if has_scores:
-        panels.append(_draw_scores)
-    if has_active:
-        panels.append(_draw_active_clusters)
-    heights = [{_draw_loss: 3.2, _draw_scores: 2.6}.get(panel, 1.9) for panel in panels]
+    phases = split_phases(facts)
+    losses: list[_Panel] = [(3.2, _draw_loss)]
+    if len(phases) > 1:
+        losses = [(2.3, partial(_draw_phase, phase=phase, of=own)) for phase, own in phases]
+    shared: list[_Panel] = []
+    if facts.series("sure")[0]:
+        shared.append((1.6, _draw_sure))
+    if any(facts.series(key)[0] for key in SCORES):
+        shared.append((2.6, _draw_scores))
+    if facts.series("active_clusters")[0]:
+        shared.append((1.9, _draw_active_clusters))
+    panels = losses + shared
+    heights = [height for height, _ in panels]
     figure = Figure(figsize=(6.4, 0.3 + sum(heights)), layout="constrained")
-    axes = figure.subplots(len(panels), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    for panel, panel_axes in zip(panels, axes, strict=True):
+    axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    # Where there is one loss it has the epochs of all.
+    below = axes if len(losses) == 1 else axes[len(losses) :]
+    for panel_axes in below[:-1]:
+        panel_axes.sharex(below[-1])
+        panel_axes.tick_params(labelbottom=False)
+    for (_, panel), panel_axes in zip(panels, axes, strict=True):
         panel(panel_axes, facts, theme)
         panel_axes.grid(axis="y")
         panel_axes.set_axisbelow(True)
-    axes[-1].set_xlabel("epoch")
-    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=_ROUND_STEPS))
-    if len(facts.history) == 1:
-        axes[-1].set_xticks([facts.history[0]["epoch"]])
+        panel_axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=_ROUND_STEPS))
+    if len(below):
+        below[-1].set_xlabel("epoch")
+        if len(facts.history) == 1:
+            below[-1].set_xticks([facts.history[0]["epoch"]])
+        if len(phases) > 1:
+            _mark_phases(list(below), phases, theme)
     figure.align_ylabels(axes)
     return figure
 
 
+def split_phases(facts: RunFacts) -> list[tuple[str, RunFacts]]:
+    """The run cut where its loss changes: kinds of phases, each with its own epochs' history.
+
+    A run of one phase does not say which.
+    """
+    cut = groupby(facts.history, key=lambda line: str(line.get("phase", "")))
+    return [(phase, replace(facts, history=list(lines))) for phase, lines in cut]
+
+
+def phase_name(phase: str) -> str:
+    return _PHASES.get(phase, phase.replace("_", " "))
+
+
+def _draw_phase(axes: Axes, _: RunFacts, theme: Theme, *, phase: str, of: RunFacts) -> None:
+    _draw_loss(axes, of, theme)
+    first, last = of.history[0]["epoch"], of.history[-1]["epoch"]
+    epochs = f"epoch {first}" if first == last else f"epochs {first} to {last}"
+    axes.set_ylabel(f"loss, {phase_name(phase)}")
+    axes.set_xlabel(epochs)
+    if first == last:
+        axes.set_xlim(first - 1, last + 1)
+
+
+def _mark_phases(below: Sequence[Axes], phases: list[tuple[str, RunFacts]], theme: Theme) -> None:
+    """Thin lines where a phase ends, if the panels show what came before and after."""
+    first, last = below[-1].dataLim.intervalx
+    for (ended, before), (began, after) in pairwise(phases):
+        place = (before.history[-1]["epoch"] + after.history[0]["epoch"]) / 2
+        if not first < place < last:
+            continue
+        for axes in below:
+            axes.axvline(place, color=theme.muted, linewidth=0.8)
+        # A name that has no room on its side of the line is left out.
+        room = _NAME_SHARE * (last - first)
+        sides = ((ended, "right", -4, place - first), (began, "left", 4, last - place))
+        for name, side, offset, width in sides:
+            if width >= room:
+                below[-1].annotate(
+                    phase_name(name),
+                    (place, 0),
+                    (offset, 4),
+                    xycoords=("data", "axes fraction"),
+                    textcoords="offset points",
+                    ha=side,
+                    fontsize=8,
+                    color=theme.muted,
+                )
+
+
 def _draw_loss(axes: Axes, facts: RunFacts, theme: Theme) -> None:
-    _plot(axes, facts, "loss", "total", colour=theme.ink, width=2)
+    terms = dict.fromkeys(key for line in facts.history for key in line if "/" in key)
+    # A phase with one term alone has it as its loss too.
+    _plot(axes, facts, "loss", "total" if terms else "loss", colour=theme.ink, width=2)
     colours = cycle(theme.colours)
     colour_of: dict[str, str] = {}
-    for key in dict.fromkeys(key for line in facts.history for key in line if "/" in key):
+    for key in terms:
         head, _, term = key.partition("/")
         if term not in colour_of:
             colour_of[term] = next(colours)
@@ -67,6 +142,13 @@ def _draw_scores(axes: Axes, facts: RunFacts, theme: Theme) -> None:
     axes.set_ylim(lowest - 0.02, 1.02)
     axes.set_ylabel("score against the targets")
     _legend_above(axes, n_columns=3)
+
+
+def _draw_sure(axes: Axes, facts: RunFacts, theme: Theme) -> None:
+    _plot(axes, facts, "sure", "images sure enough for a self-label", colour=theme.colours[0])
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylabel("share")
+    _legend_above(axes, n_columns=1)
 
 
 def _draw_active_clusters(axes: Axes, facts: RunFacts, theme: Theme) -> None:
