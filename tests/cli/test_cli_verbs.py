@@ -174,6 +174,36 @@ def test_a_damaged_sample_is_one_line(dcdc, finished):
     assert "sample.npz is damaged" in err
 
 
+def test_runs_are_compared_on_one_page(dcdc, finished, tiny_file, tiny_flags, tmp_path):
+    other = ("--run", "runs/other", "--seed", "1", "--set", "loss.temperature=0.3", "--quiet")
+    assert dcdc("fit", tiny_file, *tiny_flags, *other)[0] == 0
+    before = {file: file.stat().st_mtime_ns for file in finished.rglob("*")}
+    code, out, err = dcdc("report", finished, "runs/other")
+    assert (code, out, err) == (0, "comparison: compare.html\n", "")
+    page = (tmp_path / "compare.html").read_text()
+    assert "<td>0.3</td>" in page
+    assert dcdc("report", finished, "runs/other", "--out", "pages/both.html")[0] == 0
+    assert (tmp_path / "pages" / "both.html").read_text() == page
+    assert {file: file.stat().st_mtime_ns for file in finished.rglob("*")} == before
+
+
+def test_runs_that_cannot_be_compared_are_one_line(dcdc, finished, tmp_path):
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    (unfinished / "config.json").write_text("{}")
+    for arguments, told in (
+        (("report", finished, finished), "is given twice"),
+        (("report", finished, "nowhere"), "nowhere is not a run folder"),
+        (("report", finished, unfinished), "--resume"),
+        (("report", finished, unfinished, "--out", "page.txt"), "must end in .html"),
+        (("report", finished, "--out", "page.html"), "--out is for"),
+    ):
+        code, out, err = dcdc(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert told in err
+    assert not list(tmp_path.glob("*.html"))
+
+
 def test_presets_are_listed_and_shown(dcdc):
     _, out, _ = dcdc("presets")
     assert "cifar10-paper" in out

@@ -1,8 +1,11 @@
-"""`dcdc report RUN`: draw a run's report again."""
+"""`dcdc report RUN`: draw a run's report again; `dcdc report RUN RUN ...`: compare runs."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dcdc.cli.arguments import Quiet, Run
+import typer
+
+from dcdc.cli.arguments import Quiet
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -10,15 +13,42 @@ if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
 
-def report(run: Run, quiet: Quiet = False) -> None:
-    """Rebuild the report and figures of a finished run."""
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folder; several are compared on one page."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Page that compares several runs; default compare.html, here."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Rebuild the report and figures of a finished run, or compare several runs."""
+    from dcdc.cli.console import say
+    from dcdc.report import write_comparison
+    from dcdc.run_folder import RunFolder
+
+    if len(runs) == 1:
+        if out is not None:
+            raise InputError(
+                f"--out is for the page that compares several runs: the report of {runs[0]} is "
+                "written into it"
+            )
+        _report(RunFolder.open(runs[0]), quiet)
+        return
+    out = out or Path("compare.html")
+    if out.suffix != ".html":
+        raise InputError(f"--out {out} must end in .html")
+    say(f"comparison: {write_comparison([RunFolder.open(run) for run in runs], out)}")
+
+
+def _report(folder: "RunFolder", quiet: bool) -> None:
     from dcdc.cli.console import note, say
     from dcdc.cli.reading import read_configured
     from dcdc.report import write_report
     from dcdc.run import read_config
-    from dcdc.run_folder import RunFolder
 
-    folder = RunFolder.open(run)
     folder.read_assignments()  # refuses a run that has not finished
     data = read_config(folder).data
     try:

@@ -1,5 +1,6 @@
 """Reads run folders and draws them for a person; never trains."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ if TYPE_CHECKING:
     from dcdc.data.image_set import ImageSet
     from dcdc.run_folder import RunFolder
 
-__all__ = ["write_report"]
+__all__ = ["write_comparison", "write_report"]
 
 
 def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Path:
@@ -15,3 +16,10 @@ def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Pa
     from dcdc.report.write import write_figures_and_page  # matplotlib waits until it is needed
 
     return write_figures_and_page(folder, image_set)
+
+
+def write_comparison(folders: "Sequence[RunFolder]", path: Path) -> Path:
+    """Writes a page that shows finished runs side by side."""
+    from dcdc.report.compare import write_page
+
+    return write_page(folders, path)

@@ -43,16 +43,26 @@ def write_figure(draw: Draw, folder: Path, stem: str) -> bytes:
 
 def write_picture(draw: Draw, folder: Path, stem: str) -> Picture:
     """Writes the figure's files and draws it once more for dark screens."""
-    light = write_figure(draw, folder, stem)
+    return _picture(draw, write_figure(draw, folder, stem))
+
+
+def draw_picture(draw: Draw) -> Picture:
+    """For a page alone, without files."""
+    with drawing_with(LIGHT):
+        light = _encoded(draw(LIGHT), "svg")
+    return _picture(draw, light)
+
+
+def data_uri(content: bytes, media_type: str) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _picture(draw: Draw, light: bytes) -> Picture:
     with drawing_with(DARK):
         figure = draw(DARK)
         dark = _encoded(figure, "svg")
     wide = bool(figure.get_figwidth() > _WIDE)
     return Picture(data_uri(light, "image/svg+xml"), data_uri(dark, "image/svg+xml"), wide)
-
-
-def data_uri(content: bytes, media_type: str) -> str:
-    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _encoded(figure: Figure, kind: str) -> bytes:

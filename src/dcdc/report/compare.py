@@ -1,0 +1,251 @@
+"""Runs side by side: one HTML file with everything inside, and nothing in it that runs or loads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from dcdc.errors import InputError
+from dcdc.report.affinity_figure import draw_affinities_side_by_side
+from dcdc.report.facts import RunFacts, read_facts
+from dcdc.report.figure_files import Draw, Picture, draw_picture
+from dcdc.report.matching import short
+from dcdc.report.page import duration
+from dcdc.report.reproduce import setting_text
+from dcdc.report.sample import RunSample, read_sample
+from dcdc.report.theme import DARK, LIGHT, Theme
+from dcdc.report.training_figure import SCORES, split_phases
+from dcdc.report.views import sorted_affinities
+from dcdc.runtime.atomic_files import write_text
+
+if TYPE_CHECKING:
+    from dcdc.run_folder import RunFolder
+
+_FEW_EPOCHS = 40  # up to here each epoch gets a dot
+_LINES = ("-", "--", ":", "-.")
+_NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_seconds", "device")
+_NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRun:
+    name: str
+    facts: RunFacts
+    sample: RunSample | None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Images of each cluster, largest first."""
+        counts = np.bincount(self.facts.assignments, minlength=self.facts.n_clusters)
+        return sorted(counts.tolist(), reverse=True)
+
+
+def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
+    """At least two finished runs, in the order in which they are shown."""
+    runs = read_runs(folders)
+    environment = Environment(
+        loader=PackageLoader("dcdc.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = environment.get_template("compare.html").render(
+        runs=runs,
+        sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
+        warnings=data_warnings(runs),
+        columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
+        rows=table_rows(runs),
+        differences=config_differences(runs),
+        curves=_curves_picture(runs),
+        sizes=draw_picture(partial(draw_sizes, runs)),
+        affinities=[_affinities(run) for run in runs],
+        light=LIGHT,
+        dark=DARK,
+    )
+    # A file name that is no valid text must not keep the page from being written.
+    write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return path
+
+
+def read_runs(folders: "Sequence[RunFolder]") -> list[ComparedRun]:
+    places = [folder.path.resolve() for folder in folders]
+    twice = [
+        folder.path for number, folder in enumerate(folders) if places[number] in places[:number]
+    ]
+    if twice:
+        raise InputError(f"run {twice[0]} is given twice: name each run once")
+    names = [place.name for place in places]
+    if len(set(names)) < len(names):
+        names = [str(folder.path) for folder in folders]
+    runs = []
+    for name, folder in zip(names, folders, strict=True):
+        facts = read_facts(folder)
+        missing = [key for key in _NEEDED if key not in facts.metrics]
+        if missing:
+            raise InputError(f"{folder.metrics_file} has no {missing[0]}: is it of a finished run?")
+        runs.append(ComparedRun(name, facts, read_sample(folder)))
+    return runs
+
+
+def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
+    """One for each run that was not of the first one's images, or not scored by its classes."""
+    first, *others = runs
+    found = []
+    for run in others:
+        ours, theirs = first.facts, run.facts
+        between = f"{first.name} and {run.name}"
+        if len(ours.names) != len(theirs.names):
+            found.append(
+                f"{between} are of different data: {len(ours.names):,} and "
+                f"{len(theirs.names):,} images."
+            )
+        elif ours.names != theirs.names:
+            found.append(f"{between} are of different data: their images have other names.")
+        elif ours.targets is None or theirs.targets is None:
+            if ours.targets is not theirs.targets:
+                without = run.name if theirs.targets is None else first.name
+                found.append(f"{between} are not scored alike: {without} had no targets.")
+        elif not np.array_equal(ours.targets, theirs.targets):
+            found.append(f"{between} are scored against different classes of the same images.")
+        if ours.metrics.get("image_shape") != theirs.metrics.get("image_shape"):
+            found.append(f"{between} saw the images at different sizes.")
+    return found
+
+
+def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
+    """Texts of a run's cells, and whether each is the best of its column."""
+    best = {
+        key: max((run.facts.metrics["scores"] or {}).get(key, -np.inf) for run in runs)
+        for key in SCORES
+    }
+    rows = []
+    for run in runs:
+        metrics = run.facts.metrics
+        scores = metrics["scores"] or {}
+        n_used = sum(size > 0 for size in run.sizes)
+        n_clusters = run.facts.n_clusters
+        cells = [(run.name, False)]
+        for key in SCORES:
+            known = key in scores
+            cells.append((f"{scores[key]:.3f}", scores[key] == best[key]) if known else ("", False))
+        others = [
+            f"{metrics['n_images']:,}",
+            f"{n_clusters}" + (f" ({n_used} in use)" if n_used < n_clusters else ""),
+            str(metrics["epochs"]),
+            duration(metrics["training_seconds"]),
+            str(metrics["device"]),
+            str(metrics["seed"]),
+        ]
+        rows.append(cells + [(text, False) for text in others])
+    return rows
+
+
+def config_differences(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
+    """Settings that are not the same in every run, with each run's value as it would be typed."""
+    keys = dict.fromkeys(key for run in runs for key in run.facts.config)
+    found = []
+    for key in keys:
+        texts = [
+            setting_text(run.facts.config[key]) if key in run.facts.config else "" for run in runs
+        ]
+        if len(set(texts)) > 1 and key not in _NOT_COMPARED:
+            found.append((key, texts))
+    return found
+
+
+def draw_curves(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
+    """Scores over epochs where any run has them, else the loss."""
+    keys = [key for key in SCORES if any(run.facts.series(key)[0] for run in runs)]
+    figure = Figure(figsize=(6.4, 0.3 + 2.4 * (len(keys) or 1)), layout="constrained")
+    axes = figure.subplots(len(keys) or 1, sharex=True, squeeze=False)[:, 0]
+    for panel, key in zip(axes, keys or ["loss"], strict=True):
+        for run, (colour, line) in zip(runs, _looks(theme), strict=False):
+            _curve(panel, run, key, colour, line)
+        panel.set_ylabel(SCORES.get(key, "loss (mean of the epoch)"))
+        panel.grid(axis="y")
+        panel.set_axisbelow(True)
+    axes[-1].set_xlabel("epoch")
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    _legend_above(axes[0], runs)
+    return figure
+
+
+def draw_sizes(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
+    """A run's clusters from the largest to the smallest, as shares of its images."""
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for run, (colour, line) in zip(runs, _looks(theme), strict=False):
+        shares = np.array(run.sizes) / sum(run.sizes)
+        ranks = np.arange(1, len(shares) + 1)
+        marker = "o" if len(shares) <= _FEW_EPOCHS else None
+        axes.plot(
+            ranks, shares, color=colour, linestyle=line, marker=marker, markersize=4, label=run.name
+        )
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.set_xlabel("rank of the cluster, largest first")
+    axes.set_ylabel("share of the images")
+    _legend_above(axes, runs)
+    return figure
+
+
+def _curve(axes: Axes, run: ComparedRun, key: str, colour: str, line: str) -> None:
+    # A curve breaks where the loss becomes another one; scores go on.
+    parts = [own for _, own in split_phases(run.facts)] if key == "loss" else [run.facts]
+    label: str | None = run.name
+    for part in parts:
+        epochs, values = part.series(key)
+        marker = "o" if len(run.facts.history) <= _FEW_EPOCHS else None
+        axes.plot(
+            epochs, values, color=colour, linestyle=line, marker=marker, markersize=4, label=label
+        )
+        label = None
+
+
+def _looks(theme: Theme) -> Any:
+    """Colours and lines, for as many runs as there are."""
+    return cycle([(colour, line) for line in _LINES for colour in theme.colours])
+
+
+def _legend_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
+    names = [short(run.name, 40) for run in runs]
+    handles, _ = axes.get_legend_handles_labels()
+    columns = max(1, min(len(names), int(6 / (0.5 + 0.085 * max(map(len, names))))))
+    axes.legend(
+        handles,
+        names,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        fontsize=9,
+        borderaxespad=0.2,
+    )
+
+
+def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:
+    if not any(run.facts.history for run in runs):
+        return None
+    return draw_picture(partial(draw_curves, runs))
+
+
+def _affinities(run: ComparedRun) -> Picture | None:
+    if run.sample is None:
+        return None
+    by_class = run.facts.targets is not None
+    labels = run.facts.targets if by_class else run.facts.assignments
+    assert labels is not None
+    drawn: Draw = partial(
+        draw_affinities_side_by_side, sorted_affinities(run.sample, labels), by_class
+    )
+    return draw_picture(drawn)

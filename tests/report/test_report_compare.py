@@ -1,0 +1,209 @@
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from dcdc.errors import InputError
+from dcdc.report import write_comparison
+from dcdc.report.compare import (
+    ComparedRun,
+    config_differences,
+    data_warnings,
+    draw_curves,
+    draw_sizes,
+    read_runs,
+    table_rows,
+)
+from dcdc.report.theme import LIGHT, drawing_with
+
+EVIL = """<script>alert("x")</script>' onerror='alert(1)" & co"""
+
+
+class Page(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def drawn(draw, runs):
+    with drawing_with(LIGHT):
+        figure = draw(runs, LIGHT)
+        figure.draw_without_rendering()
+    return figure
+
+
+@pytest.fixture
+def facts(make_facts):
+    return make_facts([0, 1, 1, 0, 2], n_clusters=3, targets=list("abbab"))
+
+
+@pytest.fixture
+def runs(facts):
+    """Two runs of the same images, the second a little better and with another temperature."""
+    config = facts.config | {"loss.temperature": 0.125, "train.seed": 8}
+    scores = {"acc": 0.9, "nmi": 0.1, "ari": 0.5}
+    other = replace(facts, config=config, metrics=facts.metrics | {"scores": scores, "seed": 8})
+    return [ComparedRun("one", facts, None), ComparedRun("two", other, None)]
+
+
+def test_the_table_has_a_row_for_each_run_and_marks_the_best(runs):
+    one, two = table_rows(runs)
+    assert [text for text, _ in two] == [
+        *("two", "0.900", "0.100", "0.500", "5", "3", "4", "1 min 23 s"),
+        *("cpu (x86_64, 2 threads)", "8"),
+    ]
+    assert [best for _, best in two[1:4]] == [True, False, False]
+    assert [best for _, best in one[1:4]] == [False, True, True]
+
+
+def test_a_run_without_targets_has_empty_cells_and_empty_clusters_are_told(make_facts, runs):
+    blind = ComparedRun("blind", make_facts([0, 0, 0], n_clusters=2), None)
+    *_, row = table_rows([*runs, blind])
+    assert [text for text, _ in row][1:6] == ["", "", "", "3", "2 (1 in use)"]
+    assert blind.sizes == [3, 0]
+
+
+def test_only_what_differs_in_the_configs_is_listed(runs):
+    assert config_differences(runs) == [("loss.temperature", ["0.5", "0.125"])]
+    assert config_differences([runs[0], runs[0]]) == []
+    older = {key: value for key, value in runs[1].facts.config.items() if "size" not in key}
+    old = replace(runs[0], facts=replace(runs[0].facts, config=older | {"loss.temperature": 0.5}))
+    assert all(values[1] == "" for _, values in config_differences([runs[0], old]))
+
+
+def test_runs_of_the_same_images_are_not_warned_of(runs):
+    assert data_warnings(runs) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"names": list("abcdefg")}, "different data: 5 and 7 images"),
+        ({"names": list("vwxyz")}, "their images have other names"),
+        ({"targets": None}, "two had no targets"),
+        ({"targets": np.array(list("aaaab"))}, "different classes"),
+    ],
+)
+def test_other_data_is_warned_of(runs, changes, told):
+    one, two = runs
+    changed = replace(two, facts=replace(two.facts, **changes))
+    warnings = data_warnings([one, two, changed])
+    assert len(warnings) == 1
+    assert told in warnings[0]
+
+
+def test_other_sizes_of_the_same_images_are_warned_of(runs):
+    one, two = runs
+    metrics = two.facts.metrics | {"image_shape": [32, 32, 1]}
+    changed = replace(two, facts=replace(two.facts, metrics=metrics))
+    assert data_warnings([one, changed]) == ["one and two saw the images at different sizes."]
+
+
+def test_curves_are_scores_where_known(runs):
+    figure = drawn(draw_curves, runs)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["ACC", "NMI", "ARI"]
+    acc = figure.axes[0]
+    assert [line.get_label() for line in acc.lines] == ["one", "two"]
+    assert list(acc.lines[0].get_ydata()) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert len({line.get_color() for line in acc.lines}) == 2
+    assert [text.get_text() for text in acc.get_legend().texts] == ["one", "two"]
+
+
+def test_curves_are_losses_elsewhere_and_break_between_phases(make_facts):
+    facts = make_facts([0, 1], n_clusters=2)
+    for line in facts.history[:2]:
+        line["phase"] = "instance"
+    for line in facts.history[2:]:
+        line["phase"] = "heads"
+    plain = make_facts([0, 1], n_clusters=2)
+    figure = drawn(draw_curves, [ComparedRun("a", facts, None), ComparedRun("b", plain, None)])
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "loss (mean of the epoch)"
+    assert [list(line.get_xdata()) for line in axes.lines] == [[1, 2], [3, 4], [1, 2, 3, 4]]
+    assert axes.lines[0].get_color() == axes.lines[1].get_color()
+    assert [text.get_text() for text in axes.get_legend().texts] == ["a", "b"]
+
+
+def test_a_run_without_a_history_beside_one_that_has_it(runs):
+    silent = replace(runs[1], facts=replace(runs[1].facts, history=[]))
+    texts = drawn(draw_curves, [runs[0], silent]).axes[0].get_legend().texts
+    assert [text.get_text() for text in texts] == ["one", "two"]
+
+
+def test_sizes_are_shares_largest_first(runs, make_facts):
+    many = ComparedRun("many", make_facts(list(range(200)), n_clusters=200), None)
+    axes = drawn(draw_sizes, [*runs, many]).axes[0]
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([0.4, 0.4, 0.2])
+    assert len(axes.lines[2].get_xdata()) == 200
+
+
+def test_the_looks_of_a_dozen_runs_differ(runs):
+    dozen = [replace(runs[0], name=f"a-run-with-a-long-name-{n}") for n in range(12)]
+    figure = drawn(draw_sizes, dozen)
+    axes = figure.axes[0]
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 12
+    box = axes.get_legend().get_window_extent()
+    assert box.x1 <= figure.bbox.width
+    assert box.y1 <= figure.bbox.height + 1
+
+
+def test_the_page_is_self_contained_and_says_it_all(facts, runs, write_run, make_sample, tmp_path):
+    first = write_run(tmp_path / "first", facts)
+    first.write_sample(vars(make_sample(facts.assignments, n_clusters=3)))
+    second = write_run(tmp_path / "second", replace(runs[1].facts, names=list("abcde")))
+    path = write_comparison([first, second], tmp_path / "out" / "page.html")
+    page = Page(path.read_text(encoding="utf-8"))
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object", "a"})
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert len(images) == 2 * 3  # curves, sizes and one run's affinities, on light and dark
+    assert all((image["src"] or "").startswith("data:image/svg+xml") for image in images)
+    assert all(image["alt"] for image in images)
+    policy = [attributes for tag, attributes in page.tags if "http-equiv" in attributes]
+    assert "default-src 'none'" in (policy[0]["content"] or "")
+    for expected in (
+        "2 runs compared: clusters of digits",
+        "different data",
+        "loss.temperature0.50.125",
+        "1 min 23 s",
+        "The run left no sample",
+    ):
+        assert expected in page.text, expected
+    assert write_comparison([first, second], path).read_text() == path.read_text()
+
+
+def test_nothing_of_a_run_becomes_markup(facts, write_run, tmp_path):
+    config = facts.config | {"data.source": EVIL, "network.trunk": EVIL}
+    evil = replace(facts, config=config, metrics=facts.metrics | {"device": EVIL})
+    folders = [write_run(tmp_path / "a<b>", evil), write_run(tmp_path / "b", facts)]
+    html = write_comparison(folders, tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Page(html)
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert not any("onerror" in attributes for _, attributes in page.tags)
+    assert EVIL in page.text
+    assert "a<b>" in page.text
+
+
+def test_runs_are_named_by_their_folders_or_by_their_paths(facts, write_run, tmp_path):
+    one, two = write_run(tmp_path / "x" / "run", facts), write_run(tmp_path / "y" / "other", facts)
+    assert [run.name for run in read_runs([one, two])] == ["run", "other"]
+    three = write_run(tmp_path / "z" / "run", facts)
+    assert [run.name for run in read_runs([one, three])] == [str(one.path), str(three.path)]
+
+
+def test_a_run_given_twice_or_with_torn_metrics_is_refused(facts, write_run, tmp_path):
+    one, two = write_run(tmp_path / "one", facts), write_run(tmp_path / "two", facts)
+    with pytest.raises(InputError, match="given twice"):
+        read_runs([one, two, one])
+    two.write_metrics({"n_images": 5})
+    with pytest.raises(InputError, match=r"metrics.json has no n_clusters"):
+        read_runs([one, two])
