@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arra
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
 
+NAMES_FORMAT = 1
+LONGEST_NAME = 100  # characters; a name is a word or two, and report.js knows the same limit
+
 
 class RunFolder:
     def __init__(self, path: Path) -> None:
@@ -32,6 +36,7 @@ class RunFolder:
         self.map_file = path / "map.npz"
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
+        self.names_file = path / "names.json"
         self.figures = path / "figures"
 
     @classmethod
@@ -126,14 +131,60 @@ class RunFolder:
         writer.writerows(skipped)
         write_text(self.skipped_file, text.getvalue())
 
+    def write_names(self, names: Mapping[int, str]) -> None:
+        clusters = {str(cluster): names[cluster] for cluster in sorted(names)}
+        content = {"format": NAMES_FORMAT, "clusters": clusters}
+        write_text(self.names_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def read_names(self, file: Path | None = None) -> dict[int, str]:
+        """What people called the clusters, from another file or the run's; empty if nobody did."""
+        if file is None and not self.names_file.exists():
+            return {}
+        n_clusters = self.read_config().get("n_clusters") or 0
+        return _read_names(file or self.names_file, int(n_clusters))
+
     def _read_json(self, path: Path) -> dict[str, Any]:
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot read {path}: {error}") from None
-        if not isinstance(content, dict):
-            raise InputError(f"cannot read {path}: not a JSON object")
-        return content
+        return _read_json(path)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"cannot read {path}: not a JSON object")
+    return content
+
+
+def _read_names(path: Path, n_clusters: int) -> dict[int, str]:
+    """A checked names file: {"format": 1, "clusters": {"0": "cats", ...}}; no name, no entry."""
+    content = _read_json(path)
+    clusters = content.get("clusters")
+    if content.get("format") != NAMES_FORMAT or not isinstance(clusters, dict):
+        raise InputError(
+            f'{path} is not a names file: it should read {{"format": {NAMES_FORMAT}, '
+            '"clusters": {"0": "cats"}}, as the report page saves it'
+        )
+    names = {}
+    for key, name in clusters.items():
+        if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < n_clusters):
+            raise InputError(
+                f"{path} names cluster {key[:20]!r}: the run has clusters 0 to {n_clusters - 1}"
+            )
+        if not isinstance(name, str):
+            raise InputError(f"{path}: the name of cluster {key} is not a text")
+        line = " ".join(name.split())
+        if len(line) > LONGEST_NAME:
+            raise InputError(
+                f"{path}: the name of cluster {key} has {len(line)} characters, at most "
+                f"{LONGEST_NAME} are taken"
+            )
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
+            raise InputError(f"{path}: the name of cluster {key} holds control characters")
+        if line:
+            names[int(key)] = line
+    return names
 
 
 def write_assignments(
@@ -143,9 +194,11 @@ def write_assignments(
     confidence: np.ndarray,
     targets: Sequence[str] | None,
     runner_up: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    cluster_names: Mapping[int, str] | None = None,
 ) -> None:
-    """name, cluster, confidence and, if known, target, and the second-best cluster with its own
-    confidence: as Parquet, or CSV by its suffix."""
+    """name, cluster, confidence and, if known, target, the second-best cluster with its own
+    confidence, and the cluster's name: as Parquet, or CSV by its suffix."""
     columns: dict[str, pa.Array] = {
         "name": pa.array(list(names), pa.string()),
         "cluster": pa.array(assignments, pa.int32()),
@@ -156,6 +209,9 @@ def write_assignments(
     if runner_up is not None:
         columns["runner_up"] = pa.array(runner_up[0], pa.int32())
         columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
+    if cluster_names:
+        named = [cluster_names.get(int(cluster)) for cluster in assignments]
+        columns["cluster_name"] = pa.array(named, pa.string())
     table = pa.table(columns)
     with atomic_file(path) as temporary:
         if path.suffix == ".csv":

@@ -29,8 +29,9 @@ def predict(
     from dcdc.cli.console import say
     from dcdc.cli.reading import read_images
     from dcdc.run import load, target_names
-    from dcdc.run_folder import write_assignments
+    from dcdc.run_folder import RunFolder, write_assignments
 
+    cluster_names = RunFolder.open(run).read_names()
     model = load(run, device)
     image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
     assigned = model.assign(image_set)
@@ -39,9 +40,10 @@ def predict(
         import sys
 
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(("name", "cluster", "confidence"))
+        named = bool(cluster_names)
+        writer.writerow(("name", "cluster", "confidence", "cluster_name")[: 3 + named])
         writer.writerows(
-            (name, cluster, f"{confidence:.4f}")
+            (name, cluster, f"{confidence:.4f}", cluster_names.get(int(cluster)))[: 3 + named]
             for name, cluster, confidence in zip(
                 image_set.names, assigned.assignments, assigned.confidence, strict=True
             )
@@ -53,5 +55,6 @@ def predict(
         assigned.assignments,
         assigned.confidence,
         target_names(image_set),
+        cluster_names=cluster_names,
     )
     say(f"{image_set.n_images:,} images assigned: {out}")

@@ -22,6 +22,10 @@ def report(
         Path | None,
         typer.Option(help="Page that compares several runs; default compare.html, here."),
     ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(help="Names of the clusters, as the page saves them; kept in the run folder."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Rebuild the report and figures of a finished run, or compare several runs."""
@@ -35,24 +39,29 @@ def report(
                 f"--out is for the page that compares several runs: the report of {runs[0]} is "
                 "written into it"
             )
-        _report(RunFolder.open(runs[0]), quiet)
+        _report(RunFolder.open(runs[0]), names, quiet)
         return
+    if names is not None:
+        raise InputError("--names is for the report of one run: the clusters of another are others")
     out = out or Path("compare.html")
     if out.suffix != ".html":
         raise InputError(f"--out {out} must end in .html")
     say(f"comparison: {write_comparison([RunFolder.open(run) for run in runs], out)}")
 
 
-def _report(folder: "RunFolder", quiet: bool) -> None:
+def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
     from dcdc.cli.console import note, say
     from dcdc.cli.reading import read_configured
     from dcdc.report import write_report
     from dcdc.run import read_config
 
     folder.read_assignments()  # refuses a run that has not finished
-    data = read_config(folder).data
+    config = read_config(folder)
+    known_names = folder.read_names(names)  # refused before the images are read, not after
+    if names is not None:
+        folder.write_names(known_names)
     try:
-        image_set = read_configured(data, quiet=quiet)
+        image_set = read_configured(config.data, quiet=quiet)
     except InputError as error:
         note(f"warning: the images are not at hand, so the page has no galleries ({error})")
         image_set = None
