@@ -29,6 +29,10 @@ def test_names_are_kept_shown_and_predicted(dcdc, finished, tiny_file, name_file
         "format": 1,
         "clusters": kept,
     }
+    page = (finished / "report.html").read_text(encoding="utf-8")
+    assert "stripes across" in page
+    assert "</script>\N{CAT FACE}" not in page
+
     code, out, _ = dcdc("predict", finished, tiny_file)
     rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) == 48
@@ -41,6 +45,10 @@ def test_names_are_kept_shown_and_predicted(dcdc, finished, tiny_file, name_file
         assert [row["cluster_name"] for row in csv.DictReader(file)] == [
             row["cluster_name"] for row in rows
         ]
+    # Drawn again without --names, the names stay; the run's own file may be given as well.
+    for flags in ((), ("--names", finished / "names.json")):
+        assert dcdc("report", finished, *flags)[0] == 0
+        assert "stripes across" in (finished / "report.html").read_text(encoding="utf-8")
 
 
 def test_without_names_there_is_no_column(dcdc, finished, tiny_file, name_file, tmp_path):

@@ -4,7 +4,8 @@ Shapes: N images.
 """
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,16 @@ class RunFacts:
     confidence: NDArray[np.float64]  # N
     targets: NDArray[np.str_] | None  # N
     skipped: list[tuple[str, str]]  # name, reason
-    runner_up: NDArray[np.int64] | None = None  # N, the second-best cluster; not in older runs
+    runner_up: NDArray[np.int64] | None = None  # N: the second choice, where it was kept
     runner_up_confidence: NDArray[np.float64] | None = None  # N
+    cluster_names: Mapping[int, str] = field(default_factory=dict)  # what people called them
+
+    @property
+    def certainty(self) -> NDArray[np.float64]:
+        """How far the first choice leads, or its confidence where the second is not known."""
+        if self.runner_up_confidence is None:
+            return self.confidence
+        return self.confidence - self.runner_up_confidence
 
     @property
     def n_clusters(self) -> int:
@@ -62,8 +71,9 @@ class RunFacts:
 def read_facts(folder: "RunFolder") -> RunFacts:
     # The assignments first: their absence tells best that a run is not finished.
     table = folder.read_assignments()
-    has_targets = "target" in table.column_names
-    has_runner_up = "runner_up" in table.column_names
+    columns = set(table.column_names)
+    has_targets = "target" in columns
+    has_runner_up = {"runner_up", "runner_up_confidence"} <= columns
     return RunFacts(
         path=folder.path,
         config=_by_dotted_key(folder.read_config()),
@@ -75,9 +85,12 @@ def read_facts(folder: "RunFolder") -> RunFacts:
         targets=np.array(table.column("target").to_pylist()) if has_targets else None,
         skipped=_read_skipped(folder.skipped_file),
         runner_up=table.column("runner_up").to_numpy().astype(np.int64) if has_runner_up else None,
-        runner_up_confidence=table.column("runner_up_confidence").to_numpy().astype(np.float64)
-        if has_runner_up
-        else None,
+        runner_up_confidence=(
+            table.column("runner_up_confidence").to_numpy().astype(np.float64)
+            if has_runner_up
+            else None
+        ),
+        cluster_names=folder.read_names(),
     )
 
 

@@ -1,41 +1,53 @@
-"""The page: one HTML file with everything inside, and nothing in it that runs or loads."""
+"""The page: one HTML file with everything inside, one script of ours, and nothing that loads."""
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.report.clusters import ClusterFacts
+from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, match
 from dcdc.report.facts import RunFacts
-from dcdc.report.figure_files import Picture, data_uri
+from dcdc.report.figure_files import Picture
 from dcdc.report.gallery import (
-    gallery_heading,
+    LATER,
+    LATER_UNCERTAIN,
+    MAX_CLUSTERS,
     is_coarse,
+    least_certain_images,
+    most_uncertain_images,
     shown_clusters,
-    thumbnail_png,
+    thumbnail_uri,
     typical_images,
 )
+from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
 from dcdc.report.reproduce import command, config_lines
 from dcdc.report.theme import DARK, LIGHT
 
 MAX_SKIPPED = 50
 
 _SCORE_COLUMNS = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "purity": "purity"}
+_STATIC_MAP = 1_500_000  # characters; a heavier picture of the map is left to its own files
 
 
 @dataclass(frozen=True)
 class Thumbnail:
-    uri: str
+    uri: str | None
     says: str
+    captions: list[str]
 
 
 @dataclass(frozen=True, eq=False)
 class GalleryRow:
     cluster: ClusterFacts
-    thumbnails: list[Thumbnail]
+    typical: list[Thumbnail]
+    uncertain: list[Thumbnail]
 
 
 @dataclass(frozen=True)
@@ -51,8 +63,10 @@ def render_page(
     *,
     images: NDArray[np.uint8] | None,
     no_gallery: str | None,
+    points: MapPoints | None = None,
+    no_map: str | None = None,
 ) -> str:
-    """`pictures` by the stem of their files; `no_gallery` says why there are no images."""
+    """`pictures` by the stem of their files; `no_gallery` and `no_map` say why they are missing."""
     environment = Environment(
         loader=PackageLoader("dcdc.report"),
         autoescape=True,
@@ -60,45 +74,91 @@ def render_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    alive = [cluster for cluster in clusters if cluster.size]
+    confusion = _confusion(facts)
+    later = _later(facts, alive) if images is not None else {}
+    data = page_data(facts, alive, images=images, points=points, later=later, confusion=confusion)
+    script = _script(environment)
+    stems = [*pictures, *(["clusters"] if images is not None else [])]
+    static_map = pictures.get("map")
     text = environment.get_template("report.html").render(
         facts=facts,
+        n_images=f"{facts.metrics['n_images']:,}",
         headline=_headline(facts, clusters),
+        details=_details(facts),
         score_columns=list(_SCORE_COLUMNS.values()),
         score_rows=_score_rows(facts.metrics),
         pictures=pictures,
-        gallery=[] if images is None else _gallery(facts, clusters, images),
-        gallery_heading=gallery_heading(clusters),
+        gallery=_gallery(facts, alive, images),
+        n_empty=len(clusters) - len(alive),
+        n_first=MAX_CLUSTERS,
         coarse=images is not None and is_coarse(images.shape[1]),
         no_gallery=no_gallery,
+        n_on_map=0 if points is None else len(points.rows),
+        layouts=[] if points is None else list(points.layouts),
+        no_map=no_map,
+        map_has_images=bool(data["map"] and data["map"]["sheet"]),
+        shows_static_map=static_map is not None
+        and len(static_map.light) + len(static_map.dark) <= _STATIC_MAP,
+        confusion=None if confusion is None else _confusion_rows(confusion),
+        confusion_clusters=[] if confusion is None else confusion.clusters,
+        uncertain=_uncertain(facts, images),
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
         config_lines=config_lines(facts),
         command=command(facts),
+        figure_stems=sorted(stems),
         light=LIGHT,
         dark=DARK,
+        data=as_script(data),
+        script=script,
+        script_hash=_hash(script),
     )
     # A file name that is no valid text must not keep the page from being written.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def _script(environment: Environment) -> Markup:
+    assert environment.loader is not None
+    text, _, _ = environment.loader.get_source(environment, "report.js")
+    assert "</" not in text  # nothing may end the element early
+    return Markup(text)
+
+
+def _hash(script: str) -> str:
+    """What the page's policy knows the script by: no other may run."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
 def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, str]]:
+    """The figures that a person asks for first."""
     metrics = facts.metrics
-    height, width, channels = metrics["image_shape"]
-    colour = "grey" if channels == 1 else "colour"
     n_alive = sum(cluster.size > 0 for cluster in clusters)
     n_clusters = f"{facts.n_clusters}"
     if n_alive < facts.n_clusters:
         n_clusters += f" ({n_alive} in use)"
+    scores = metrics["scores"] or {}
+    return [
+        ("images", f"{metrics['n_images']:,}"),
+        ("clusters", n_clusters),
+        *((_SCORE_COLUMNS[key], f"{scores[key]:.3f}") for key in _SCORE_COLUMNS if key in scores),
+        ("confidence", f"{facts.confidence.mean():.3f}"),
+        ("training time", duration(metrics["training_seconds"])),
+    ]
+
+
+def _details(facts: RunFacts) -> list[tuple[str, str]]:
+    metrics = facts.metrics
+    height, width, channels = metrics["image_shape"]
+    colour = "grey" if channels == 1 else "colour"
     return [
         ("source", facts.source or "images from Python"),
         (
             "images",
             f"{metrics['n_images']:,} of {height} \N{MULTIPLICATION SIGN} {width}, {colour}",
         ),
-        ("clusters", n_clusters),
-        ("mean confidence", f"{facts.confidence.mean():.3f}"),
         ("epochs", str(metrics["epochs"])),
-        ("training time", duration(metrics["training_seconds"])),
         ("device", str(metrics["device"])),
         ("seed", str(metrics["seed"])),
     ]
@@ -137,16 +197,65 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     ]
 
 
-def _gallery(
-    facts: RunFacts, clusters: list[ClusterFacts], images: NDArray[np.uint8]
-) -> list[GalleryRow]:
-    def thumbnail(position: int) -> Thumbnail:
-        says = f"{facts.names[position]}, confidence {facts.confidence[position]:.2f}"
-        if facts.targets is not None:
-            says += f", class {facts.targets[position]}"
-        return Thumbnail(data_uri(thumbnail_png(images[position]), "image/png"), says)
+def _thumbnail(facts: RunFacts, images: NDArray[np.uint8] | None, position: int) -> Thumbnail:
+    says = f"{short_name(facts.names[position])}, confidence {facts.confidence[position]:.2f}"
+    if facts.targets is not None:
+        says += f", class {facts.targets[position]}"
+    captions = [f"cluster {facts.assignments[position]}, {facts.confidence[position]:.2f}"]
+    if facts.runner_up is not None and facts.runner_up_confidence is not None:
+        second = f"{facts.runner_up[position]}, {facts.runner_up_confidence[position]:.2f}"
+        says += f", next cluster {second}"
+        captions.append(f"next {second}")
+    return Thumbnail(None if images is None else thumbnail_uri(images[position]), says, captions)
 
+
+def _gallery(
+    facts: RunFacts, alive: list[ClusterFacts], images: NDArray[np.uint8] | None
+) -> list[GalleryRow]:
+    """Every cluster that has images; pictures for the first ones, the script adds the others'."""
+    shown = [] if images is None else shown_clusters(alive)
+    certainty = facts.certainty
+    rows = [
+        GalleryRow(
+            cluster,
+            [_thumbnail(facts, images, position) for position in typical_images(cluster)],
+            [
+                _thumbnail(facts, images, position)
+                for position in least_certain_images(cluster, certainty)
+            ],
+        )
+        for cluster in shown
+    ]
+    return rows + [GalleryRow(cluster, [], []) for cluster in alive[len(shown) :]]
+
+
+def _later(facts: RunFacts, alive: list[ClusterFacts]) -> dict[int, tuple[list[int], list[int]]]:
+    certainty = facts.certainty
+    return {
+        cluster.number: (
+            typical_images(cluster, LATER),
+            least_certain_images(cluster, certainty, LATER_UNCERTAIN, LATER),
+        )
+        for cluster in alive[MAX_CLUSTERS:]
+    }
+
+
+def _uncertain(facts: RunFacts, images: NDArray[np.uint8] | None) -> list[Thumbnail]:
     return [
-        GalleryRow(cluster, [thumbnail(position) for position in typical_images(cluster)])
-        for cluster in shown_clusters(clusters)
+        _thumbnail(facts, images, position) for position in most_uncertain_images(facts.certainty)
+    ]
+
+
+def _confusion(facts: RunFacts) -> Confusion | None:
+    if facts.targets is None or len(set(facts.targets.tolist())) > MAX_CLASSES:
+        return None
+    return match(facts)
+
+
+def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, float]]]]:
+    """Each class with its count and share in every cluster."""
+    shares = confusion.table / confusion.table.sum(axis=1, keepdims=True)
+    return [
+        (name, list(zip(counts.tolist(), row.tolist(), strict=True)))
+        for name, counts, row in zip(confusion.classes, confusion.table, shares, strict=True)
     ]

@@ -8,11 +8,12 @@ from dcdc.report.affinity_figure import draw_affinities
 from dcdc.report.clusters import describe_clusters
 from dcdc.report.confusion_figure import MAX_CLASSES, draw_confusion, match
 from dcdc.report.facts import RunFacts, read_facts
-from dcdc.report.figure_files import write_figure, write_picture
+from dcdc.report.figure_files import Picture, write_figure, write_picture
 from dcdc.report.gallery_figure import draw_gallery
 from dcdc.report.layout import layout_of
 from dcdc.report.map_figure import draw_map
 from dcdc.report.page import render_page
+from dcdc.report.page_data import MapPoints
 from dcdc.report.sample import RunSample, read_sample
 from dcdc.report.sizes_figure import draw_sizes
 from dcdc.report.training_figure import draw_training
@@ -38,8 +39,11 @@ def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") ->
             partial(draw_confusion, match(facts)), folder.figures, "confusion"
         )
     sample = read_sample(folder)
+    points = None
     if sample is not None:
-        _write_sample_figures(folder, facts, sample)
+        layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
+        points = MapPoints(sample.rows, layouts)
+        pictures |= _sample_pictures(folder, facts, sample, points)
     images, no_gallery = None, None
     if image_set is None:
         no_gallery = "The images were not at hand when this page was written."
@@ -49,18 +53,29 @@ def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") ->
         images = image_set.images
         # The page shows the images themselves; the figure is for print.
         write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
-    page = render_page(facts, clusters, pictures, images=images, no_gallery=no_gallery)
+    page = render_page(
+        facts,
+        clusters,
+        pictures,
+        images=images,
+        no_gallery=no_gallery,
+        points=points,
+    )
     write_text(folder.report_file, page)
     return folder.report_file
 
 
-def _write_sample_figures(folder: "RunFolder", facts: RunFacts, sample: RunSample) -> None:
-    """For print: the map, and the two affinities."""
+def _sample_pictures(
+    folder: "RunFolder", facts: RunFacts, sample: RunSample, points: MapPoints
+) -> dict[str, Picture]:
+    """The map, and the two affinities."""
     targets = facts.targets
-    layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
     clusters = facts.assignments[sample.rows]
     classes = None if targets is None else targets[sample.rows]
-    write_figure(partial(draw_map, layouts, clusters, classes), folder.figures, "map")
+    draw_it = partial(draw_map, points.layouts, clusters, classes)
     affinities = sorted_affinities(sample, facts.assignments if targets is None else targets)
-    by_class = targets is not None
-    write_figure(partial(draw_affinities, affinities, by_class), folder.figures, "affinity")
+    draw_them = partial(draw_affinities, affinities, targets is not None)
+    return {
+        "map": write_picture(draw_it, folder.figures, "map"),
+        "affinity": write_picture(draw_them, folder.figures, "affinity"),
+    }

@@ -1,0 +1,148 @@
+"""What the page's script works with, as plain values: images by columns, and where they lie.
+
+Shapes: N images of the run, n of them on the map.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from dcdc.report.clusters import ClusterFacts
+from dcdc.report.confusion_figure import Confusion
+from dcdc.report.facts import RunFacts
+from dcdc.report.sheet import Sheet, make_sheet
+
+_GRID = (
+    4095  # the map's coordinates are whole numbers up to here: a tenth of the bytes, no less seen
+)
+_LONGEST_NAME = 120  # characters of an image's name in a caption
+
+
+@dataclass(frozen=True, eq=False)
+class MapPoints:
+    """Where sampled images lie: their rows among the run's (n), and n x 2 per layout."""
+
+    rows: NDArray[np.int64]
+    layouts: Mapping[str, NDArray[np.float32]]
+
+
+def page_data(
+    facts: RunFacts,
+    clusters: Sequence[ClusterFacts],
+    *,
+    images: NDArray[np.uint8] | None,
+    points: MapPoints | None,
+    later: Mapping[int, tuple[list[int], list[int]]],
+    confusion: Confusion | None,
+) -> dict[str, Any]:
+    """`later`: typical and least certain images, by cluster, of those that the script shows."""
+    classes = None if facts.targets is None else sorted(set(facts.targets.tolist()))
+    return {
+        "n_clusters": facts.n_clusters,
+        "names": {str(number): name for number, name in facts.cluster_names.items()},
+        "clusters": {
+            str(cluster.number): {
+                "size": cluster.size,
+                "confidence": round(cluster.mean_confidence, 4),
+                "purity": cluster.purity,
+                "main_class": cluster.main_class,
+            }
+            for cluster in clusters
+        },
+        "classes": classes,
+        "map": None if points is None else _map(facts, classes, images, points),
+        "later": _later(facts, classes, images, later),
+        "confusion": None if confusion is None else _confusion(confusion, classes or []),
+    }
+
+
+def as_script(value: Any) -> Markup:
+    """JSON that nothing in it can end: pure ASCII, without <, > and &."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def short_name(name: str) -> str:
+    """The end of a long path tells more than its beginning."""
+    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
+
+
+def _images(
+    facts: RunFacts, classes: list[str] | None, rows: Sequence[int], sheet: Sheet | None
+) -> dict[str, Any]:
+    """What is known of these images, a list for each kind of fact."""
+    at = np.asarray(rows, dtype=np.int64)
+    code_of = {name: code for code, name in enumerate(classes or ())}
+    return {
+        "sheet": None if sheet is None else asdict(sheet),
+        "name": [short_name(facts.names[row]) for row in rows],
+        "cluster": facts.assignments[at].tolist(),
+        "confidence": _rounded(facts.confidence[at]),
+        "class": (
+            None
+            if facts.targets is None
+            else [code_of[name] for name in facts.targets[at].tolist()]
+        ),
+        "runner_up": None if facts.runner_up is None else facts.runner_up[at].tolist(),
+        "runner_up_confidence": (
+            None if facts.runner_up_confidence is None else _rounded(facts.runner_up_confidence[at])
+        ),
+    }
+
+
+def _map(
+    facts: RunFacts,
+    classes: list[str] | None,
+    images: NDArray[np.uint8] | None,
+    points: MapPoints,
+) -> dict[str, Any]:
+    rows = points.rows.tolist()
+    sheet = None if images is None else make_sheet(images, rows)
+    layouts = {name: _on_grid(layout).T.tolist() for name, layout in points.layouts.items()}
+    return _images(facts, classes, rows, sheet) | {"layouts": layouts}
+
+
+def _on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Into the square of the grid; both axes keep their proportion."""
+    finite = np.nan_to_num(layout.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = finite.min(axis=0), finite.max(axis=0)
+    spread = float((high - low).max()) or 1.0
+    centred = (finite - (low + high) / 2) / spread + 0.5
+    return np.asarray(np.rint(centred * _GRID), dtype=np.int64)
+
+
+def _later(
+    facts: RunFacts,
+    classes: list[str] | None,
+    images: NDArray[np.uint8] | None,
+    later: Mapping[int, tuple[list[int], list[int]]],
+) -> dict[str, Any] | None:
+    if images is None or not later:
+        return None
+    rows: list[int] = []
+    cards: dict[str, list[list[int]]] = {}
+    for number, kinds in later.items():
+        cards[str(number)] = []
+        for kind in kinds:
+            cards[str(number)].append(list(range(len(rows), len(rows) + len(kind))))
+            rows += kind
+    return _images(facts, classes, rows, make_sheet(images, rows)) | {"cards": cards}
+
+
+def _confusion(confusion: Confusion, classes: list[str]) -> dict[str, Any]:
+    return {
+        "classes": [classes.index(name) for name in confusion.classes],
+        # The last column may stand for all that are left.
+        "clusters": [int(name) if name.isdecimal() else None for name in confusion.clusters],
+    }
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(float(value), 3) for value in values]
