@@ -140,7 +140,7 @@ def test_the_policy_knows_the_one_script_by_its_hash(whole):
     assert f"script-src 'sha256-{digest}';" in policy
     assert "unsafe-eval" not in policy
     assert policy.count("unsafe-inline") == 1  # styles alone
-    assert len(page.scripts[1]) < 16_500
+    assert len(page.scripts[1]) < 15_000
     assert "innerHTML" not in page.scripts[1]
 
 

@@ -5,6 +5,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dcdc.data.mapped import gather_rows
 from dcdc.report.clusters import ClusterFacts
 from dcdc.report.figure_files import DPI
 from dcdc.report.gallery import (
@@ -79,7 +80,7 @@ def _montage(
     canvas = np.tile(paper, (height, width, 1))
     for row, cluster in enumerate(rows):
         top = row * (SIDE + _ROW_GAP)
-        for column, position in enumerate(typical_images(cluster)):
+        for column, image in enumerate(gather_rows(images, np.array(typical_images(cluster)))):
             left = column * (SIDE + _GAP)
-            canvas[top : top + SIDE, left : left + SIDE] = tile(images[position])
+            canvas[top : top + SIDE, left : left + SIDE] = tile(image)
     return canvas

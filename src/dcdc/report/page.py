@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dcdc.data.mapped import gather_rows
 from dcdc.report.clusters import ClusterFacts
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, match
 from dcdc.report.facts import RunFacts
@@ -19,7 +20,6 @@ from dcdc.report.gallery import (
     LATER,
     LATER_UNCERTAIN,
     MAX_CLUSTERS,
-    is_coarse,
     least_certain_images,
     most_uncertain_images,
     shown_clusters,
@@ -92,7 +92,7 @@ def render_page(
         gallery=_gallery(facts, alive, images),
         n_empty=len(clusters) - len(alive),
         n_first=MAX_CLUSTERS,
-        coarse=images is not None and is_coarse(images.shape[1]),
+        coarse=data["coarse"],
         no_gallery=no_gallery,
         n_on_map=0 if points is None else len(points.rows),
         layouts=[] if points is None else list(points.layouts),
@@ -102,7 +102,7 @@ def render_page(
         and len(static_map.light) + len(static_map.dark) <= _STATIC_MAP,
         confusion=None if confusion is None else _confusion_rows(confusion),
         confusion_clusters=[] if confusion is None else confusion.clusters,
-        uncertain=_uncertain(facts, images),
+        uncertain=_thumbnails(facts, images, most_uncertain_images(facts.certainty)),
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
         config_lines=config_lines(facts),
@@ -197,7 +197,18 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     ]
 
 
-def _thumbnail(facts: RunFacts, images: NDArray[np.uint8] | None, position: int) -> Thumbnail:
+def _thumbnails(
+    facts: RunFacts, images: NDArray[np.uint8] | None, positions: list[int]
+) -> list[Thumbnail]:
+    if images is None:
+        return [_thumbnail(facts, None, position) for position in positions]
+    shown = gather_rows(images, np.array(positions, dtype=np.int64))
+    return [
+        _thumbnail(facts, image, position) for image, position in zip(shown, positions, strict=True)
+    ]
+
+
+def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) -> Thumbnail:
     says = f"{short_name(facts.names[position])}, confidence {facts.confidence[position]:.2f}"
     if facts.targets is not None:
         says += f", class {facts.targets[position]}"
@@ -206,7 +217,7 @@ def _thumbnail(facts: RunFacts, images: NDArray[np.uint8] | None, position: int)
         second = f"{facts.runner_up[position]}, {facts.runner_up_confidence[position]:.2f}"
         says += f", next cluster {second}"
         captions.append(f"next {second}")
-    return Thumbnail(None if images is None else thumbnail_uri(images[position]), says, captions)
+    return Thumbnail(None if image is None else thumbnail_uri(image), says, captions)
 
 
 def _gallery(
@@ -218,11 +229,8 @@ def _gallery(
     rows = [
         GalleryRow(
             cluster,
-            [_thumbnail(facts, images, position) for position in typical_images(cluster)],
-            [
-                _thumbnail(facts, images, position)
-                for position in least_certain_images(cluster, certainty)
-            ],
+            _thumbnails(facts, images, typical_images(cluster)),
+            _thumbnails(facts, images, least_certain_images(cluster, certainty)),
         )
         for cluster in shown
     ]
@@ -238,12 +246,6 @@ def _later(facts: RunFacts, alive: list[ClusterFacts]) -> dict[int, tuple[list[i
         )
         for cluster in alive[MAX_CLUSTERS:]
     }
-
-
-def _uncertain(facts: RunFacts, images: NDArray[np.uint8] | None) -> list[Thumbnail]:
-    return [
-        _thumbnail(facts, images, position) for position in most_uncertain_images(facts.certainty)
-    ]
 
 
 def _confusion(facts: RunFacts) -> Confusion | None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dcdc.report.clusters import ClusterFacts
 from dcdc.report.confusion_figure import Confusion
 from dcdc.report.facts import RunFacts
+from dcdc.report.gallery import is_coarse
 from dcdc.report.sheet import Sheet, make_sheet
 
 _GRID = (
@@ -55,6 +56,7 @@ def page_data(
             for cluster in clusters
         },
         "classes": classes,
+        "coarse": images is not None and is_coarse(images.shape[1]),
         "map": None if points is None else _map(facts, classes, images, points),
         "later": _later(facts, classes, images, later),
         "confusion": None if confusion is None else _confusion(confusion, classes or []),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from dcdc.data.mapped import gather_rows
 from dcdc.report.figure_files import data_uri
 
 SIDE = 32  # pixels; larger images are made smaller
@@ -19,6 +20,7 @@ BUDGET = 7_500_000  # bytes of a sheet before base64, which makes them a third m
 
 _BLOCK = 8  # JPEG's; tiles that share none do not shine into each other
 _EXACT = 16  # up to this side every pixel counts, and few bytes are saved by losing some
+_ROWS_AT_A_TIME = 256
 _LOSSY = ((SIDE, 85), (SIDE, 70), (24, 70), (16, 70), (16, 40))  # side, quality
 
 
@@ -71,12 +73,14 @@ def _sheet(
 def _tiles(
     images: NDArray[np.uint8], rows: Sequence[int], side: int
 ) -> Iterator[NDArray[np.uint8]]:
-    for row in rows:
-        tile = np.asarray(images[row])
-        if tile.shape[0] > side:
-            small = as_picture(tile).resize((side, side), Image.Resampling.BOX)
-            tile = np.asarray(small).reshape(side, side, -1)
-        yield tile
+    at = np.asarray(rows, dtype=np.int64)
+    for start in range(0, len(at), _ROWS_AT_A_TIME):
+        # A mapped file's pages are given back between: the map reads all over it.
+        for tile in gather_rows(images, at[start : start + _ROWS_AT_A_TIME]):
+            if side < tile.shape[0]:
+                small = as_picture(tile).resize((side, side), Image.Resampling.BOX)
+                tile = np.asarray(small).reshape(side, side, -1)
+            yield tile
 
 
 def encode(picture: Image.Image, quality: int | None) -> tuple[bytes, str]:
