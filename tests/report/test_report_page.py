@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -319,23 +318,6 @@ def test_a_map_without_images_targets_or_spread(make_facts):
     assert page.data["map"]["class"] is None
     assert page.data["map"]["layouts"]["PCA"] == [[2048] * 3] * 2
     assert not any(box.get("id") == "colour" for box in page.all("select"))
-
-
-def test_the_sample_of_the_run_folder_is_laid_out(make_facts, write_run, tmp_path, monkeypatch):
-    facts = make_facts([0, 0, 1], n_clusters=2, epochs=0)
-    folder = write_run(tmp_path / "run", facts)
-    rows = np.array([2, 0])
-    sample = SimpleNamespace(read_sample=lambda _: SimpleNamespace(rows=rows, features=rows))
-    layout = SimpleNamespace(lay_out=lambda _, seed: {f"seed {seed}": np.eye(2)})
-    monkeypatch.setitem(sys.modules, "dcdc.report.sample", sample)
-    monkeypatch.setitem(sys.modules, "dcdc.report.layout", layout)
-    page = Page(write_report(folder).read_text(encoding="utf-8"))
-    assert page.data["map"]["name"] == ["image-2", "image-0"]
-    assert list(page.data["map"]["layouts"]) == ["seed 7"]
-    rows[0] = 3
-    page = Page(write_report(folder).read_text(encoding="utf-8"))
-    assert page.data["map"] is None
-    assert "not of these images" in page.text
 
 
 def test_at_most_50_skipped_images_are_listed(make_facts):
