@@ -17,6 +17,7 @@ from dcdc.report.confusion_figure import Confusion
 from dcdc.report.facts import RunFacts
 from dcdc.report.gallery import is_coarse
 from dcdc.report.sheet import Sheet, make_sheet
+from dcdc.report.theme import DARK, LIGHT
 
 _GRID = (
     4095  # the map's coordinates are whole numbers up to here: a tenth of the bytes, no less seen
@@ -56,6 +57,7 @@ def page_data(
             for cluster in clusters
         },
         "classes": classes,
+        "colours": {"light": LIGHT.many_colours, "dark": DARK.many_colours},
         "coarse": images is not None and is_coarse(images.shape[1]),
         "map": None if points is None else _map(facts, classes, images, points),
         "later": _later(facts, classes, images, later),

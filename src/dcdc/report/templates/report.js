@@ -173,8 +173,9 @@ function drawMap(pile) {
   const plane = at("plane");
   const pen = plane.getContext("2d");
   const n = pile.name.length;
-  const FIRST = "1f77b4 ff7f0e 2ca02c d62728 9467bd a5705f e377c2 858585 b5b61f 17becf".split(" ");
-  const colour = (group) => count() <= FIRST.length ? "#" + FIRST[group]
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const few = () => data.colours[dark.matches ? "dark" : "light"];
+  const colour = (group) => count() <= few().length ? few()[group]
     : `hsl(${(group * 137.5) % 360} ${60 + (group % 2) * 20}% ${[50, 38, 62][group % 3]}%)`;
   const pins = new Set();
   let by = "cluster", alone = null, hovered = -1, zoom = 1, middle = [.5, .5], wide = 1, high = 1;
@@ -345,7 +346,7 @@ function drawMap(pile) {
   on(at("closer"), "click", () => look(1.5));
   on(at("farther"), "click", () => look(1 / 1.5));
   on(at("whole"), "click", () => look(0));
-  on(matchMedia("(prefers-color-scheme: dark)"), "change", plan);
+  on(dark, "change", () => { legend(); plan(); });
   new ResizeObserver(plan).observe(plane);
   pile.ready?.then(plan);
   legend();
