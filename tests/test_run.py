@@ -23,7 +23,7 @@ def test_a_run_leaves_every_file_and_a_model_that_answers_the_same(good_config, 
     result = run(good_config, tiny_set, folder=folder, baselines=["k-means"])
     names = {path.name for path in folder.path.iterdir()}
     wanted = {"config.json", "history.jsonl", "checkpoint", "model.safetensors"}
-    assert names == wanted | {"assignments.parquet", "metrics.json", "sample.npz"}
+    assert names == wanted | {"assignments.parquet", "metrics.json", "sample.npz", "README.md"}
     assert result.metrics["scores"]["acc"] > 0.9
     assert result.metrics["baselines"]["K-Means on pixels"]["acc"] > 0.9
     assert folder.read_metrics() == result.metrics

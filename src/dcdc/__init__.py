@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dcdc.errors import InputError, TrainingError
     from dcdc.estimator import DCDC
-    from dcdc.run import load
+    from dcdc.run import from_pretrained, load
 
 # Imported when first asked for: `import dcdc` must not wait for torch.
 _HOMES = {
     "DCDC": "dcdc.estimator",
     "InputError": "dcdc.errors",
     "TrainingError": "dcdc.errors",
+    "from_pretrained": "dcdc.run",
     "load": "dcdc.run",
 }
 
-__all__ = ["DCDC", "InputError", "TrainingError", "load"]
+__all__ = ["DCDC", "InputError", "TrainingError", "from_pretrained", "load"]
 
 
 def __getattr__(name: str) -> Any:

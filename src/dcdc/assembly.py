@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import Precision, RunConfig, TrainConfig
+from dcdc.config import Precision, RunConfig, TrainConfig, to_mapping
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
@@ -173,6 +173,7 @@ def build_model(config: RunConfig) -> TrainedModel:
         build_original_copy(config),
         device=device,
         autocast=partial(autocast, device, _precision(config.train.precision, device)),
+        config=to_mapping(config),
     )
 
 

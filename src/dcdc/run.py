@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from dcdc.config import RunConfig, differences, from_mapping, to_mapping, with_v
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.model_card import model_card
+from dcdc.engine.model_files import MODEL_FILES
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.sample import take_sample
 from dcdc.engine.trained_model import TrainedModel
@@ -23,6 +25,8 @@ from dcdc.metrics import partition_health, score
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import cpu_threads, describe_device
+from dcdc.runtime.hub import fetch_folder
+from dcdc.runtime.version import own_version
 
 BASELINES: dict[str, tuple[str, Callable[..., Any]]] = {
     "k-means": ("K-Means on pixels", k_means_on_pixels)
@@ -101,6 +105,7 @@ def _run(
         "baselines": _baselines(config, image_set, baselines),
     }
     history = folder.read_history() if folder else training.trainer.history
+    training.model.metrics = metrics
     if folder is not None:
         _write_results(folder, image_set, training.model, assigned, metrics)
         _write_sample(folder, config, training.model, training.store)
@@ -108,11 +113,23 @@ def _run(
 
 
 def load(path: str | Path, device: str = "auto") -> TrainedModel:
-    """The model of a finished run, ready to predict."""
+    """The model of a finished run, or of a model folder, ready to predict."""
     folder = RunFolder.open(Path(path))
+    stored = read_config(folder)
     # A network trained in bfloat16 on a GPU answers in float32 on a CPU.
-    here = {"train.device": device, "train.precision": "auto"}
-    model = build_model(with_values(read_config(folder), here))
+    here = with_values(stored, {"train.device": device, "train.precision": "auto"})
+    network = stored.network
+    if None in (stored.n_clusters, stored.data.size, network.mean, network.std):
+        raise InputError(
+            f"{folder.config_file} does not describe a model: it needs n_clusters, data.size, "
+            "network.mean and network.std"
+        )
+    try:
+        model = build_model(here)
+    except InputError:  # says enough: of a device that is not here, say
+        raise
+    except ValueError as error:
+        raise InputError(f"{folder.config_file} does not describe a model: {error}") from None
     try:
         model.network.load_state_dict(folder.read_model())
     except RuntimeError as error:
@@ -120,6 +137,10 @@ def load(path: str | Path, device: str = "auto") -> TrainedModel:
         raise InputError(
             f"{folder.model_file} does not fit {folder.config_file}: {reason}"
         ) from None
+    model.config = to_mapping(stored)
+    with suppress(InputError):  # absent or damaged: it is for the model card alone
+        model.metrics = folder.read_metrics()
+    model.names = folder.read_names()
     return model
 
 
@@ -131,8 +152,23 @@ def add_sample(folder: RunFolder, image_set: ImageSet, device: str = "auto") -> 
         _write_sample(folder, config, model, open_store(image_set.images, model.device))
 
 
+def from_pretrained(
+    repo_or_folder: str | Path, device: str = "auto", *, revision: str | None = None
+) -> TrainedModel:
+    """The model of a folder or, by the extra `hub`, of a Hugging Face repository OWNER/NAME."""
+    folder = Path(repo_or_folder)
+    if not folder.exists():
+        folder = fetch_folder(str(repo_or_folder), MODEL_FILES, revision)
+    return load(folder, device)
+
+
 def read_config(folder: RunFolder) -> RunConfig:
-    return from_mapping(folder.read_config())
+    try:
+        return from_mapping(folder.read_config())
+    except InputError as error:
+        if str(folder.config_file) in str(error):
+            raise
+        raise InputError(f"{folder.config_file}: {error}") from None
 
 
 def _resumable(config: RunConfig, folder: RunFolder) -> RunConfig:
@@ -194,6 +230,9 @@ def _write_results(
         assigned.runner_up(),
     )
     folder.write_metrics(metrics)
+    assert model.config is not None
+    loading = f'dcdc.load("{folder.path.name}")'
+    folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
 
 
 def _write_sample(folder: RunFolder, config: RunConfig, model: TrainedModel, store: Store) -> None:
@@ -206,10 +245,3 @@ def target_names(image_set: ImageSet) -> list[str] | None:
     if image_set.targets is None:
         return None
     return [image_set.class_names[code] for code in image_set.targets]
-
-
-def own_version() -> str:
-    try:
-        return version("dcdc")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"

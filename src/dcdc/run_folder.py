@@ -2,9 +2,7 @@
 
 import csv
 import io
-import json
 import shutil
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,29 +12,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from dcdc.engine import model_files
+from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
-from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
-
-NAMES_FORMAT = 1
-LONGEST_NAME = 100  # characters; a name is a word or two, and report.js knows the same limit
 
 
 class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.config_file = path / "config.json"
+        self.config_file = path / model_files.CONFIG
         self.history_file = path / HISTORY
-        self.model_file = path / "model.safetensors"
+        self.model_file = path / model_files.WEIGHTS
         self.assignments_file = path / "assignments.parquet"
-        self.metrics_file = path / "metrics.json"
+        self.metrics_file = path / model_files.METRICS
+        self.names_file = path / model_files.NAMES
+        self.card_file = path / model_files.CARD
         self.sample_file = path / "sample.npz"
         self.map_file = path / "map.npz"
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
-        self.names_file = path / "names.json"
         self.figures = path / "figures"
 
     @classmethod
@@ -65,31 +62,33 @@ class RunFolder:
         return folder
 
     def write_config(self, config: dict[str, Any]) -> None:
-        write_text(self.config_file, json.dumps(config, indent=2) + "\n")
+        model_files.write_config(self.config_file, config)
 
     def read_config(self) -> dict[str, Any]:
-        return self._read_json(self.config_file)
+        return model_files.read_config(self.config_file)
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
-        write_text(self.metrics_file, json.dumps(metrics, indent=2) + "\n")
+        model_files.write_metrics(self.metrics_file, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
-        return self._read_json(self.metrics_file)
+        return model_files.read_json(self.metrics_file)
 
     def read_history(self) -> list[dict[str, Any]]:
         return read_history(self.history_file)
 
     def write_model(self, network: torch.nn.Module, metadata: dict[str, Any]) -> None:
-        with atomic_file(self.model_file) as temporary:
-            save_tensors(temporary, network.state_dict(), {"dcdc": json.dumps(metadata)})
+        model_files.write_weights(self.model_file, network, metadata)
 
     def read_model(self) -> dict[str, torch.Tensor]:
         if not self.model_file.is_file():
-            raise InputError(f"{self.path} has no model yet: finish it by dcdc fit --resume")
-        try:
-            return load_tensors(self.model_file)
-        except (OSError, DamagedTensorFileError) as error:
-            raise InputError(f"model file {self.model_file} is damaged: {error}") from None
+            raise InputError(
+                f"{self.path} has no model yet: finish it by dcdc fit --resume, or add its "
+                f"{self.model_file.name}"
+            )
+        return model_files.read_weights(self.model_file)
+
+    def write_card(self, card: str) -> None:
+        write_text(self.card_file, card)
 
     def write_assignments(
         self,
@@ -132,59 +131,14 @@ class RunFolder:
         write_text(self.skipped_file, text.getvalue())
 
     def write_names(self, names: Mapping[int, str]) -> None:
-        clusters = {str(cluster): names[cluster] for cluster in sorted(names)}
-        content = {"format": NAMES_FORMAT, "clusters": clusters}
-        write_text(self.names_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_names(self.names_file, names)
 
     def read_names(self, file: Path | None = None) -> dict[int, str]:
         """What people called the clusters, from another file or the run's; empty if nobody did."""
         if file is None and not self.names_file.exists():
             return {}
         n_clusters = self.read_config().get("n_clusters") or 0
-        return _read_names(file or self.names_file, int(n_clusters))
-
-    def _read_json(self, path: Path) -> dict[str, Any]:
-        return _read_json(path)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"cannot read {path}: not a JSON object")
-    return content
-
-
-def _read_names(path: Path, n_clusters: int) -> dict[int, str]:
-    """A checked names file: {"format": 1, "clusters": {"0": "cats", ...}}; no name, no entry."""
-    content = _read_json(path)
-    clusters = content.get("clusters")
-    if content.get("format") != NAMES_FORMAT or not isinstance(clusters, dict):
-        raise InputError(
-            f'{path} is not a names file: it should read {{"format": {NAMES_FORMAT}, '
-            '"clusters": {"0": "cats"}}, as the report page saves it'
-        )
-    names = {}
-    for key, name in clusters.items():
-        if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < n_clusters):
-            raise InputError(
-                f"{path} names cluster {key[:20]!r}: the run has clusters 0 to {n_clusters - 1}"
-            )
-        if not isinstance(name, str):
-            raise InputError(f"{path}: the name of cluster {key} is not a text")
-        line = " ".join(name.split())
-        if len(line) > LONGEST_NAME:
-            raise InputError(
-                f"{path}: the name of cluster {key} has {len(line)} characters, at most "
-                f"{LONGEST_NAME} are taken"
-            )
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
-            raise InputError(f"{path}: the name of cluster {key} holds control characters")
-        if line:
-            names[int(key)] = line
-    return names
+        return read_names(file or self.names_file, int(n_clusters))
 
 
 def write_assignments(

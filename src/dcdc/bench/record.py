@@ -13,10 +13,10 @@ from dcdc.bench.ratios import ratios
 from dcdc.bench.rows import Row
 from dcdc.bench.session import Session
 from dcdc.config import to_mapping
-from dcdc.run import own_version
 from dcdc.runtime.atomic_files import write_text
 from dcdc.runtime.cores import available_cores
 from dcdc.runtime.device import describe_device
+from dcdc.runtime.version import own_version
 
 
 def write_record(path: Path, session: Session, rows: Sequence[Row], *, complete: bool) -> None:

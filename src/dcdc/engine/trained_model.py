@@ -3,9 +3,12 @@
 Shapes: N images, D features, K clusters.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +17,16 @@ from numpy.typing import ArrayLike
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.data import ImageSet, from_arrays
 from dcdc.data.store import Store, open_store
+from dcdc.engine import model_files
 from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
+from dcdc.engine.cluster_names import write_names
+from dcdc.engine.history import HISTORY
+from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
+from dcdc.runtime.atomic_files import write_text
+from dcdc.runtime.hub import push_folder
+from dcdc.runtime.version import own_version
 
 CHUNK = 512
 GPU_CHUNK = 4096
@@ -33,11 +43,18 @@ class TrainedModel:
         *,
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
+        """`config`: the plain values it was built from; without them it cannot be saved."""
         self.network = network
         self.original_copy = original_copy
         self.device = device
         self.autocast = autocast
+        self.config = config
+        self.metrics: Mapping[str, Any] | None = None
+        """What its run measured, where that is known."""
+        self.names: Mapping[int, str] = {}
+        """What people call its clusters."""
 
     @property
     def size(self) -> int:
@@ -62,6 +79,41 @@ class TrainedModel:
         image_set = self._checked(self.image_set(images))
         store = open_store(image_set.images, self.device)
         return self.features_of(store, np.arange(len(store)))
+
+    def save(self, folder: str | Path) -> Path:
+        """A model folder: weights, settings, names and a model card, for `dcdc.load`."""
+        path = Path(folder)
+        return self._save(path, path.resolve().name, f'dcdc.load("{path.name}")')
+
+    def push_to_hub(self, repo: str, *, private: bool | None = None) -> str:
+        """The model folder as a repository OWNER/NAME of the Hugging Face hub; its address.
+
+        `dcdc.from_pretrained` gets it back. Needs the extra `hub`, and the hub's own login.
+        """
+        with TemporaryDirectory() as folder:
+            self._save(Path(folder), repo, f'dcdc.from_pretrained("{repo}")')
+            return push_folder(Path(folder), repo, private=private)
+
+    def _save(self, path: Path, title: str, loading: str) -> Path:
+        if self.config is None:
+            raise InputError("this model does not know its settings, so it cannot be saved")
+        _check_place(path)
+        # Folders of whoever trained it stay at home.
+        data = {**self.config["data"], "source": public_source(self.config["data"]["source"])}
+        config = {**self.config, "data": data}
+        metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
+        model_files.write_weights(path / model_files.WEIGHTS, self.network, metadata)
+        (path / model_files.NAMES).unlink(missing_ok=True)
+        if self.names:
+            write_names(path / model_files.NAMES, self.names)
+        (path / model_files.METRICS).unlink(missing_ok=True)
+        if self.metrics is not None:
+            model_files.write_metrics(path / model_files.METRICS, self.metrics)
+        card = model_card(title, loading, config, self.metrics, self.names)
+        write_text(path / model_files.CARD, card)
+        # Last: without it a folder that was cut short is no model.
+        model_files.write_config(path / model_files.CONFIG, config)
+        return path
 
     def image_set(self, images: ArrayLike) -> ImageSet:
         return from_arrays(images, size=self.size)
@@ -108,3 +160,13 @@ class TrainedModel:
                 f"these have {image_set.channels}: convert them first"
             )
         return image_set
+
+
+def _check_place(path: Path) -> None:
+    """New, empty, or a model folder that is written anew."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file: give a folder")
+    if (path / HISTORY).exists():
+        raise InputError(f"{path} is a run folder and holds its model already: save elsewhere")
+    if path.exists() and any(path.iterdir()) and not (path / model_files.CONFIG).is_file():
+        raise InputError(f"{path} holds other files and is no model folder: save elsewhere")

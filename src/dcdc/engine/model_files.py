@@ -1,0 +1,73 @@
+"""The files that make a model, in a run folder or in a model folder of its own.
+
+A format number stands in every file that a later version may have to read or refuse. A file without
+one is of format 1: run folders were written without.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from dcdc.errors import InputError
+from dcdc.runtime.atomic_files import atomic_file, write_text
+from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+NAMES = "names.json"
+METRICS = "metrics.json"
+CARD = "README.md"
+MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD)
+
+CONFIG_FORMAT = 1
+
+
+def write_config(path: Path, config: Mapping[str, Any]) -> None:
+    _write_json(path, {"format": CONFIG_FORMAT, **config})
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    config = read_json(path)
+    _check_format(path, config.pop("format", CONFIG_FORMAT), CONFIG_FORMAT)
+    return config
+
+
+def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -> None:
+    with atomic_file(path) as temporary:
+        save_tensors(temporary, network.state_dict(), {"dcdc": json.dumps(metadata)})
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_tensors(path)
+    except (OSError, DamagedTensorFileError) as error:
+        raise InputError(f"model file {path} is damaged: {error}") from None
+
+
+def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
+    _write_json(path, metrics)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"cannot read {path}: not a JSON object")
+    return content
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def _check_format(path: Path, found: object, known: int) -> None:
+    if found != known:
+        raise InputError(
+            f"{path} has format {json.dumps(found)}, this dcdc reads format {known}: "
+            "update dcdc, or ask for a file of that format"
+        )

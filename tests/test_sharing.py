@@ -1,0 +1,203 @@
+"""A model as a folder, and by way of the hub, comes back as it was."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import dcdc
+from dcdc.config import with_values
+from dcdc.errors import InputError
+from dcdc.run import run
+from dcdc.run_folder import RunFolder
+
+FILES = {"config.json", "model.safetensors", "metrics.json", "README.md"}
+
+
+@pytest.fixture
+def result(tiny_config, tiny_set):
+    values = {"data.source": "/home/somebody/secret/photos", "augment.resize_to": 10}
+    return run(with_values(tiny_config, values), tiny_set)
+
+
+@pytest.fixture
+def saved(result, tmp_path):
+    return result.model.save(tmp_path / "model")
+
+
+def files_of(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_saved_model_answers_bit_for_bit_as_before(result, saved, tiny_set):
+    assert files_of(saved) == FILES
+    model = dcdc.load(saved, "cpu")
+    images = tiny_set.images
+    assert np.array_equal(model.predict_proba(images), result.assigned.probabilities)
+    assert np.array_equal(model.transform(images), result.model.transform(images))
+    assert np.array_equal(model.predict(images), result.assigned.assignments)
+
+
+def test_a_model_can_be_saved_again_with_names(saved, tmp_path):
+    model = dcdc.load(saved, "cpu")
+    model.names = {0: "cats"}
+    again = model.save(tmp_path / "again")
+    assert files_of(again) == FILES | {"names.json"}
+    assert "| 0 | cats |" in (again / "README.md").read_text()
+    assert dcdc.load(again, "cpu").names == {0: "cats"}
+    model.names = {}
+    model.save(again)  # its own folder is written anew
+    assert files_of(again) == FILES
+    for name in ("config.json", "model.safetensors", "metrics.json"):
+        assert (again / name).read_bytes() == (saved / name).read_bytes()
+
+
+def test_a_run_folder_is_a_model_folder_with_a_card(tiny_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    trained = run(tiny_config, tiny_set, folder=folder)
+    card = folder.card_file.read_text()
+    assert card.startswith("---\nlibrary_name: dcdc\n")
+    assert "48 images" in card
+    model = dcdc.load(folder.path, "cpu")
+    saved = model.save(tmp_path / "model")
+    answers = dcdc.load(saved, "cpu").predict_proba(tiny_set.images)
+    assert np.array_equal(answers, trained.assigned.probabilities)
+
+
+def test_nothing_saved_tells_the_folders_of_whoever_trained_it(saved):
+    assert json.loads((saved / "config.json").read_text())["data"]["source"] == "photos"
+    for path in saved.iterdir():
+        assert b"secret" not in path.read_bytes(), path.name
+
+
+def test_a_folder_that_holds_other_things_is_left_alone(result, tiny_config, tiny_set, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cat.jpg").write_text("mine")
+    with pytest.raises(InputError, match="is no model folder"):
+        result.model.save(tmp_path / "mine")
+    with pytest.raises(InputError, match="is a file"):
+        result.model.save(tmp_path / "mine" / "cat.jpg")
+    folder = RunFolder.create(tmp_path / "run")
+    run(tiny_config, tiny_set, folder=folder)
+    before = folder.config_file.read_bytes()
+    with pytest.raises(InputError, match="is a run folder"):
+        result.model.save(folder.path)
+    assert folder.config_file.read_bytes() == before
+    assert files_of(tmp_path / "mine") == {"cat.jpg"}
+
+
+def change_config(**changes):
+    def change(folder: Path) -> None:
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return change
+
+
+def cut_short(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+DAMAGES = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "it has no config.json"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
+    "weights cut short": (cut_short, "is damaged"),
+    "not weights": (
+        lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs"),
+        "is damaged",
+    ),
+    "weights of another model": (change_config(n_clusters=7), "does not fit"),
+    "next format": (change_config(format=2), "has format 2, this dcdc reads format 1"),
+    "unknown key": (change_config(colour="red"), r"config.json: unknown config key 'colour'"),
+    "not filled in": (change_config(n_clusters=None), "does not describe a model"),
+    "no pixels": (change_config(data={"size": None}), "does not describe a model"),
+    "no deviation": (
+        change_config(network={"trunk": "small", "mean": [0.5], "std": [0.0]}),
+        "does not describe a model: .*std",
+    ),
+    "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "cannot read"),
+    "names damaged": (lambda folder: (folder / "names.json").write_text("[]"), "names.json"),
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_a_damaged_model_is_refused_in_one_line(damage, saved):
+    spoil, message = DAMAGES[damage]
+    spoil(saved)
+    with pytest.raises(InputError, match=message) as caught:
+        dcdc.load(saved, "cpu")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_here_is_no_fault_of_the_model(saved):
+    with pytest.raises(InputError, match="cuda") as caught:
+        dcdc.load(saved, "cuda")
+    assert "config.json" not in str(caught.value)
+
+
+def test_damaged_metrics_do_not_keep_a_model_from_answering(saved, tiny_set):
+    (saved / "metrics.json").write_text("{")
+    assert dcdc.load(saved, "cpu").predict(tiny_set.images).shape == (48,)
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A hub on this disk in place of the net."""
+    client = pytest.importorskip("huggingface_hub", reason="pip install 'dcdc[hub]'")
+    shelf = tmp_path / "hub"
+    asked = []
+
+    def create_repo(_self, repo_id, **how):
+        asked.append(("create", repo_id, how))
+
+    def upload_folder(_self, *, repo_id, folder_path, repo_type):
+        assert repo_type == "model"
+        shutil.copytree(folder_path, shelf / repo_id, dirs_exist_ok=True)
+        return f"https://hub/{repo_id}"
+
+    def snapshot_download(repo_id, *, revision, allow_patterns):
+        asked.append(("fetch", repo_id, revision))
+        assert set(allow_patterns) >= FILES
+        return str(shelf / repo_id)
+
+    monkeypatch.setattr(client.HfApi, "create_repo", create_repo)
+    monkeypatch.setattr(client.HfApi, "upload_folder", upload_folder)
+    monkeypatch.setattr(client, "snapshot_download", snapshot_download)
+    return shelf, asked
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(result, tiny_set, hub):
+    shelf, asked = hub
+    assert result.model.push_to_hub("me/tiny", private=True) == "https://hub/me/tiny"
+    assert asked[0][:2] == ("create", "me/tiny")
+    assert asked[0][2]["private"] is True
+    card = (shelf / "me/tiny/README.md").read_text()
+    assert "\n# me/tiny\n" in card
+    assert 'dcdc.from_pretrained("me/tiny")' in card
+    model = dcdc.from_pretrained("me/tiny", "cpu", revision="v1")
+    assert asked[1] == ("fetch", "me/tiny", "v1")
+    assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
+
+
+def test_the_hubs_own_reader_takes_the_card(saved):
+    client = pytest.importorskip("huggingface_hub", reason="pip install 'dcdc[hub]'")
+    card = client.ModelCard.load(saved / "README.md")
+    assert card.data.library_name == "dcdc"
+    assert card.data.pipeline_tag == "image-feature-extraction"
+
+
+def test_a_folder_here_goes_before_the_hub(saved, tiny_set, monkeypatch):
+    monkeypatch.setattr("dcdc.run.fetch_folder", lambda *_: pytest.fail("asked the hub"))
+    assert dcdc.from_pretrained(saved, "cpu").predict(tiny_set.images).shape == (48,)
+
+
+def test_a_model_built_by_hand_cannot_be_saved(result, tmp_path):
+    result.model.config = None
+    with pytest.raises(InputError, match="does not know its settings"):
+        result.model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
