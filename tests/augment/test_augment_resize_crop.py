@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from scipy.stats import chisquare
 
 from dcdc.augment import apply_centre_crop, apply_resize_crop, draw_resize_crop
+from dcdc.augment.resize_crop import centre_crop_matrix
 
 
 def resized(images, side):
@@ -34,6 +35,15 @@ def test_centre_crop_rounds_as_torchvision(resize_to, size, first):
     expected = resized(images, resize_to)[:, :, first : first + size, first : first + size]
     torch.testing.assert_close(
         apply_centre_crop(images, resize_to, size), expected, atol=3e-6, rtol=0
+    )
+
+
+def test_the_centre_crop_as_a_matrix_of_its_own():
+    images = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    matrix = centre_crop_matrix(32, 40, 32)
+    assert matrix.shape == (32, 32)
+    torch.testing.assert_close(
+        matrix @ images @ matrix.T, apply_centre_crop(images, 40, 32), atol=1e-6, rtol=0
     )
 
 

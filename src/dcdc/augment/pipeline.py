@@ -15,7 +15,12 @@ from dcdc.augment.flip import apply_flip, draw_flip
 from dcdc.augment.grey import apply_grey, draw_grey
 from dcdc.augment.kernels import Kernels, kernels_on
 from dcdc.augment.noise import apply_noise, draw_noise
-from dcdc.augment.resize_crop import apply_centre_crop, apply_resize_crop, draw_resize_crop
+from dcdc.augment.resize_crop import (
+    apply_centre_crop,
+    apply_resize_crop,
+    centre_crop_matrix,
+    draw_resize_crop,
+)
 from dcdc.augment.resized_crop import apply_resized_crop, draw_resized_crop
 from dcdc.augment.to_float import to_float
 from dcdc.errors import InputError
@@ -72,6 +77,13 @@ class OriginalCopy:
         if self.resize_to == self.size:
             return images
         return apply_centre_crop(images, self.resize_to, self.size)
+
+    def centre_matrix(self) -> Tensor | None:
+        """size x size: rows and columns of `centre` for images of its own size; None: as they
+        are."""
+        if self.resize_to == self.size:
+            return None
+        return centre_crop_matrix(self.size, self.resize_to, self.size)
 
 
 class PerturbedCopy:

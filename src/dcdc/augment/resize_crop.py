@@ -28,9 +28,18 @@ def apply_resize_crop(images: Tensor, offsets: Tensor, resize_to: int, size: int
 
 def apply_centre_crop(images: Tensor, resize_to: int, size: int) -> Tensor:
     """The same from the centre, as torchvision's CenterCrop rounds it."""
-    first = round((resize_to - size) / 2)
-    offsets = torch.full((1, 2), first, device=images.device)
+    offsets = torch.full((1, 2), _centre(resize_to, size), device=images.device)
     return apply_resize_crop(images, offsets, resize_to, size)
+
+
+def centre_crop_matrix(n_in: int, resize_to: int, size: int) -> Tensor:
+    """s x in: what `apply_centre_crop` multiplies an axis of `n_in` pixels with."""
+    first = _centre(resize_to, size)
+    return _resize_matrix(n_in, resize_to, torch.zeros(0))[first : first + size]
+
+
+def _centre(resize_to: int, size: int) -> int:
+    return round((resize_to - size) / 2)
 
 
 def _resize_matrix(n_in: int, n_out: int, like: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ import typer
 from dcdc.cli.bench import bench
 from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
+from dcdc.cli.export import export
 from dcdc.cli.faults import exit_codes
 from dcdc.cli.fit import fit
 from dcdc.cli.predict import predict
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (fit, predict, evaluate, report, presets, bench, reproduce):
+for verb in (fit, predict, evaluate, report, export, presets, bench, reproduce):
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

@@ -1,0 +1,56 @@
+"""`dcdc export RUN`: a run's model as one file that runs without dcdc."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcdc.cli.arguments import Run
+from dcdc.config import nearest
+from dcdc.errors import InputError
+from dcdc.export import FORMATS
+
+
+def export(
+    run: Run,
+    format_name: Annotated[
+        str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
+    ] = "onnx",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Default model.onnx or .pt2 in RUN.")
+    ] = None,
+) -> None:
+    """Write a run's model, with all that an image needs before it, as one file."""
+    if format_name not in FORMATS:
+        raise InputError(
+            f"--format {format_name!r} is not one of {', '.join(FORMATS)}"
+            f"{nearest(format_name, FORMATS)}"
+        )
+    suffix = FORMATS[format_name]
+    if out is not None and out.suffix != suffix:
+        raise InputError(f"--out {out} must end in {suffix} for --format {format_name}")
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists: choose another --out")
+
+    from rich.filesize import decimal
+
+    from dcdc.cli.console import say
+    from dcdc.export.check import BATCHES, TOLERANCE
+    from dcdc.export.onnx_export import export_onnx, require_onnx
+    from dcdc.export.torch_export import export_torch
+    from dcdc.run import load
+
+    if format_name == "onnx":
+        require_onnx()
+    model = load(run, "cpu")
+    path = out or run / f"model{suffix}"
+    started = time.perf_counter()
+    found = (export_onnx if format_name == "onnx" else export_torch)(model, path)
+    seconds = time.perf_counter() - started
+    say(f"exported: {path} ({decimal(path.stat().st_size)}, {seconds:.1f} s)")
+    say(
+        f"agrees with the run on {found.n_images} random images, {' and '.join(map(str, BATCHES))} "
+        f"at a time: probabilities within {found.probabilities:.1e}, features within "
+        f"{found.features:.1e} of the largest (tolerance {TOLERANCE:.0e}), the same clusters"
+    )

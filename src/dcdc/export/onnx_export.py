@@ -1,0 +1,88 @@
+"""An `.onnx` model; the extra `onnx` brings what writes and runs it."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError
+from dcdc.export.check import Agreement, Answer, require_agreement
+from dcdc.export.exported_network import INPUT, OUTPUTS, ExportedNetwork, trace
+from dcdc.export.metadata import metadata_of
+from dcdc.export.quiet import quiet_libraries
+from dcdc.runtime.atomic_files import atomic_file
+
+_OPSETS = (25, 23, 21, 20)
+"""Newest first: the first one that the exporter and onnxruntime, as installed, both take."""
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+class _OpsetError(Exception):
+    """The exporter does not reach this opset."""
+
+
+def require_onnx() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise InputError(f"ONNX needs {', '.join(missing)}: pip install 'dcdc[onnx]'")
+
+
+def export_onnx(model: TrainedModel, path: Path) -> Agreement:
+    """Checked by onnxruntime, as read back from the disk, before it appears at `path`."""
+    require_onnx()
+    with atomic_file(path) as temporary, quiet_libraries():
+        program = trace(ExportedNetwork(model))
+        temporary.write_bytes(_newest_that_opens(program, metadata_of(model)))
+        return require_agreement(model, open_onnx(temporary))
+
+
+def open_onnx(model: Path | bytes) -> Answer:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def answer(images: np.ndarray) -> dict[str, np.ndarray]:
+        outputs = session.run(list(OUTPUTS), {INPUT: images})
+        return dict(zip(OUTPUTS, outputs, strict=True))
+
+    return answer
+
+
+def _newest_that_opens(program: torch.export.ExportedProgram, metadata: dict[str, str]) -> bytes:
+    for opset in _OPSETS[:-1]:
+        try:
+            written = _serialised(program, metadata, opset)
+            open_onnx(written)
+        except Exception:  # an older exporter or runtime, each with errors of its own
+            continue
+        return written
+    return _serialised(program, metadata, _OPSETS[-1])
+
+
+def _serialised(
+    program: torch.export.ExportedProgram, metadata: dict[str, str], opset: int
+) -> bytes:
+    exported: Any = torch.onnx.export(
+        program,
+        (),
+        dynamo=True,
+        opset_version=opset,
+        input_names=[INPUT],
+        output_names=list(OUTPUTS),
+        dynamic_shapes=({0: "batch"},),
+        verbose=False,
+    )
+    model = exported.model
+    if model.opset_imports[""] != opset:  # the exporter leaves what it cannot convert as it is
+        raise _OpsetError(f"{model.opset_imports['']} instead of {opset}")
+    model.producer_name, model.producer_version = "dcdc", metadata["dcdc"]
+    model.metadata_props.clear()
+    model.metadata_props.update(metadata)
+    for part in (model.graph, *model.graph, *model.graph.initializers.values()):
+        part.metadata_props.clear()  # where this machine keeps its files
+    return bytes(exported.model_proto.SerializeToString())

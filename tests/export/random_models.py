@@ -1,0 +1,53 @@
+"""Models with random weights and statistics: agreement does not need quality."""
+
+import torch
+
+from dcdc.assembly import build_model
+from dcdc.config import (
+    AugmentConfig,
+    DataConfig,
+    InstanceConfig,
+    NetworkConfig,
+    RunConfig,
+    TrainConfig,
+)
+
+
+def random_model(trunk="small", size=8, channels=1, sobel=False, resize_to=0, n_clusters=5):
+    config = RunConfig(
+        n_clusters=n_clusters,
+        data=DataConfig(source="random", size=size),
+        network=NetworkConfig(
+            trunk=trunk,
+            sobel=sobel,
+            over_clusters=9,
+            mean=(0.4, 0.5, 0.6)[:channels],
+            std=(0.2, 0.3, 0.25)[:channels],
+        ),
+        augment=AugmentConfig(resize_to=resize_to),
+        instance=InstanceConfig(epochs=1),
+        train=TrainConfig(device="cpu", threads=1),
+    )
+    model = build_model(config)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for name, tensor in model.network.state_dict().items():
+            kind = name.rpartition(".")[2]
+            if kind == "running_var":
+                tensor.uniform_(0.5, 2, generator=generator)
+            elif kind == "running_mean" or (kind == "bias" and "heads" not in name):
+                tensor.normal_(0, 0.1, generator=generator)
+        _spread(model, generator)
+    return model
+
+
+def _spread(model, generator):
+    """A head that tells images apart: where all get one answer, any export would be right."""
+    head = model.network.heads["cluster_head"]
+    shape = (head.out_features, model.size, model.size, model.network.in_channels)
+    images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    images //= torch.arange(1, len(images) + 1)[:, None, None, None]
+    features = torch.from_numpy(model.transform(images.numpy()))
+    centred = features - features.mean(0)
+    head.weight.copy_(3 * centred / centred.square().sum(1, keepdim=True))
+    head.bias.copy_(-head.weight @ features.mean(0))
