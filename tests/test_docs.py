@@ -23,10 +23,15 @@ def fenced(language: str) -> list[tuple[str, str]]:
 
 
 PYTHON = fenced("python")
+EXTRAS = {"onnxruntime": "onnx", "onnx": "onnx", "huggingface_hub": "hub"}
+"""Modules that a snippet may import, and the extras that bring them."""
 
 
 @pytest.mark.parametrize("snippet", [text for _, text in PYTHON], ids=[name for name, _ in PYTHON])
 def test_python_snippets_run(snippet, tmp_path, monkeypatch):
+    for module in re.findall(r"^(?:import|from) (\w+)", snippet, flags=re.MULTILINE):
+        if module in EXTRAS:
+            pytest.importorskip(module, reason=f"pip install 'dcdc[{EXTRAS[module]}]'")
     monkeypatch.chdir(tmp_path)
     # Two epochs show that a snippet works; what it reaches is in docs/results.md.
     monkeypatch.setattr(
