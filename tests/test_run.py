@@ -60,6 +60,15 @@ def test_without_a_folder_nothing_is_written(good_config, tiny_set, tmp_path, mo
     assert len(result.history) == 4
 
 
+def test_a_run_can_begin_with_given_weights(good_config, tiny_set):
+    first = run(good_config, tiny_set)
+    values = {"train.over_clustering_first": 0, "train.head_start": "random", "train.epochs": 1}
+    weights = first.model.network.state_dict()
+    second = run(with_values(good_config, values), tiny_set, weights=weights)
+    assert second.history[0]["loss"] < first.history[0]["loss"]
+    assert second.metrics["scores"]["acc"] > 0.9
+
+
 def test_without_targets_everything_works_and_no_score_is_given(good_config, tiny_set, tmp_path):
     folder = RunFolder.create(tmp_path / "run")
     unlabelled = replace(tiny_set, targets=None, class_names=())

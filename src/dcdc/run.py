@@ -1,7 +1,7 @@
 """run(config) -> result and run folder; the command line and the estimator both call it."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from dcdc.engine.model_files import MODEL_FILES
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.sample import take_sample
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.errors import InputError
+from dcdc.errors import InputError, Interrupted
 from dcdc.methods.k_means import k_means_on_pixels
 from dcdc.metrics import partition_health, score
 from dcdc.run_folder import RunFolder
@@ -42,6 +42,8 @@ class RunResult:
     assigned: Assigned
     metrics: dict[str, Any]
     history: list[dict[str, Any]]
+    stopped_by: str | None = None
+    """The signal that ended training early, with the model of the last finished epoch."""
 
 
 def run(
@@ -52,10 +54,14 @@ def run(
     resume: bool = False,
     observer: Observer | None = None,
     baselines: Iterable[str] = (),
+    weights: Mapping[str, torch.Tensor] | None = None,
+    keep_finished: bool = False,
 ) -> RunResult:
     """Trains, answers and writes the run folder; without a folder nothing is written.
 
-    Ctrl-C and SIGTERM save the state and raise Interrupted.
+    Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
+    training with the model of the last finished epoch, where there is one. `weights` is what the
+    network begins with.
     """
     with cpu_threads(config.train.threads):
         return _run(
@@ -65,6 +71,8 @@ def run(
             resume,
             observer or SilentObserver(),
             baselines,
+            weights,
+            keep_finished,
         )
 
 
@@ -75,6 +83,8 @@ def _run(
     resume: bool,
     observer: Observer,
     baselines: Iterable[str],
+    weights: Mapping[str, torch.Tensor] | None,
+    keep_finished: bool,
 ) -> RunResult:
     if folder is not None:
         if resume:
@@ -84,14 +94,21 @@ def _run(
             folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     training = build_training(config, image_set, observer, folder.path if folder else None)
-    earlier = 0.0
+    if weights is not None:
+        training.model.network.load_state_dict(dict(weights))
+    earlier, stopped_by = 0.0, None
     if folder is not None and resume and training.trainer.resume():
         done = [
             record for record in folder.read_history() if record["epoch"] <= training.trainer.epoch
         ]
         earlier = sum(record["seconds"] for record in done)
     started = time.perf_counter()
-    training.trainer.train()
+    try:
+        training.trainer.train(keep_finished=keep_finished)
+    except Interrupted as stopped:
+        if stopped.signal != "SIGINT" or not training.trainer.return_to_finished_epoch():
+            raise
+        stopped_by = stopped.signal
     seconds = earlier + time.perf_counter() - started
     assigned = training.model.assign_store(training.store)
     metrics = _metrics(config, image_set, assigned) | {
@@ -109,7 +126,7 @@ def _run(
     if folder is not None:
         _write_results(folder, image_set, training.model, assigned, metrics)
         _write_sample(folder, config, training.model, training.store)
-    return RunResult(config, training.model, assigned, metrics, history)
+    return RunResult(config, training.model, assigned, metrics, history, stopped_by)
 
 
 def load(path: str | Path, device: str = "auto") -> TrainedModel:

@@ -96,3 +96,9 @@ def test_a_phase_is_found_by_its_kind():
     assert three_phases().phase(SELF_LABEL).batch_size == 25
     with pytest.raises(ValueError, match="not enough values"):
         plan().phase(INSTANCE)
+
+
+def test_the_cluster_head_begins_after_the_epochs_of_the_others():
+    assert plan().cluster_head_begins == 1
+    assert plan(over_clustering_first=2).cluster_head_begins == 3
+    assert three_phases().cluster_head_begins == 3 + 1 + 1

@@ -365,3 +365,38 @@ def test_a_streamed_set_trains_to_the_same_weights(tiny_config, tiny_set, tmp_pa
     streamed.train()
     assert same(streamed, resident)
     assert streamed.history[-1]["acc"] == resident.history[-1]["acc"]
+
+
+def test_after_an_interruption_the_last_finished_epoch_can_be_had(tiny_config, tiny_set):
+    observer = Recorder()
+    observer.interrupt_at = 2 * 6 + 2  # 48 images in batches of 16, for two heads: 6 steps an epoch
+    interrupted = trainer(tiny_config, tiny_set, observer=observer)
+    with pytest.raises(Interrupted):
+        interrupted.train(keep_finished=True)
+    straight = trainer(with_train(tiny_config, epochs=2), tiny_set)
+    straight.train()
+    assert not same(interrupted, straight)
+    assert interrupted.return_to_finished_epoch()
+    assert same(interrupted, straight)
+    assert (interrupted.epoch, interrupted.steps_done) == (2, 0)
+
+
+def test_without_a_finished_epoch_there_is_none_to_return_to(tiny_config, tiny_set):
+    observer = Recorder()
+    observer.interrupt_at = 1
+    interrupted = trainer(tiny_config, tiny_set, observer=observer)
+    with pytest.raises(Interrupted):
+        interrupted.train(keep_finished=True)
+    assert not interrupted.return_to_finished_epoch()
+
+
+def test_a_cluster_head_that_had_not_begun_starts_on_the_way_back(tiny_config, tiny_set):
+    config = with_train(tiny_config, over_clustering_first=3, head_start="k-means")
+    observer = Recorder()
+    observer.interrupt_at = 4  # in the second epoch of three steps
+    interrupted = trainer(config, tiny_set, observer=observer)
+    with pytest.raises(Interrupted):
+        interrupted.train(keep_finished=True)
+    before = interrupted.network.heads["cluster_head"].weight.detach().clone()
+    assert interrupted.return_to_finished_epoch()
+    assert not torch.equal(interrupted.network.heads["cluster_head"].weight, before)

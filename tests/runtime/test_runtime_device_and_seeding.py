@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from dcdc.errors import InputError
-from dcdc.runtime.device import autocast, cpu_threads, describe_device, pick_device
+from dcdc.runtime.device import autocast, cpu_threads, describe_device, is_available, pick_device
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
 
@@ -21,6 +21,9 @@ def test_a_device_that_is_not_there_is_named_with_those_that_are(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(InputError, match="'cuda' is not available here: use --device auto or cpu"):
         pick_device("cuda")
+    assert not is_available("cuda")
+    assert is_available("cpu")
+    assert is_available("auto")
 
 
 def test_threads_hold_inside_the_block_alone():

@@ -50,6 +50,16 @@ class Plan:
     def epochs(self) -> int:
         return sum(phase.epochs for phase in self.phases)
 
+    @property
+    def cluster_head_begins(self) -> int:
+        """The epoch (counted from 1) in which the cluster head first trains."""
+        before = 0
+        for phase in self.phases:
+            if phase.kind == HEADS:
+                return before + phase.over_clustering_first + 1
+            before += phase.epochs
+        return 1
+
     def phase(self, kind: str) -> Phase:
         (found,) = (phase for phase in self.phases if phase.kind == kind)
         return found

@@ -76,9 +76,7 @@ class TrainedModel:
 
     def transform(self, images: ArrayLike) -> np.ndarray:
         """N x D: the features that the heads see."""
-        image_set = self._checked(self.image_set(images))
-        store = open_store(image_set.images, self.device)
-        return self.features_of(store, np.arange(len(store)))
+        return self.features(self.image_set(images))
 
     def save(self, folder: str | Path) -> Path:
         """A model folder: weights, settings, names and a model card, for `dcdc.load`."""
@@ -120,6 +118,10 @@ class TrainedModel:
 
     def assign(self, image_set: ImageSet) -> Assigned:
         return self.assign_store(open_store(self._checked(image_set).images, self.device))
+
+    def features(self, image_set: ImageSet) -> np.ndarray:
+        store = open_store(self._checked(image_set).images, self.device)
+        return self.features_of(store, np.arange(len(store)))
 
     def assign_store(self, store: Store) -> Assigned:
         return assign_images(

@@ -64,6 +64,7 @@ class Trainer:
         self.epoch, self.steps_done = 0, 0
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
+        self._finished: dict[str, Tensor] | None = None
         self._warned: set[str] = set()
         self._rate: float | None = None
 
@@ -76,8 +77,11 @@ class Trainer:
         self._restore(checkpoint)
         return True
 
-    def train(self) -> None:
-        """To the end of the plan; a signal saves the state and raises Interrupted."""
+    def train(self, *, keep_finished: bool = False) -> None:
+        """To the end of the plan; a signal saves the state and raises Interrupted.
+
+        `keep_finished` holds a copy of the last finished epoch's weights in memory.
+        """
         plan = self.plan
         self.observer.on_start(
             epoch=self.epoch,
@@ -92,9 +96,23 @@ class Trainer:
                     self._save()
                     assert interruption.wanted
                     raise Interrupted(interruption.wanted, self.epoch)
+                if keep_finished:
+                    state = self.network.state_dict()
+                    self._finished = {name: tensor.clone() for name, tensor in state.items()}
                 last = self.epoch == plan.epochs
                 if last or self.epoch % plan.checkpoint_every == 0:
                     self._save()
+
+    def return_to_finished_epoch(self) -> bool:
+        """After Interrupted: the weights as the last finished epoch left them, and a cluster head
+        that can answer; False where no epoch was finished and kept."""
+        if self._finished is None:
+            return False
+        self.network.load_state_dict(self._finished)
+        self.steps_done, self.terms = 0, EpochTerms()
+        if self.epoch < self.plan.cluster_head_begins:
+            self.start_cluster_head()
+        return True
 
     def _train_epoch(self, interruption: Interruption) -> bool:
         started = time.perf_counter()

@@ -9,13 +9,21 @@ import torch
 from dcdc.errors import InputError
 
 
-def pick_device(name: str) -> torch.device:
-    """`auto` takes CUDA, then Apple's MPS, then the CPU."""
-    available = {
+def _available() -> dict[str, bool]:
+    return {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
+
+
+def is_available(name: str) -> bool:
+    return name == "auto" or _available().get(name, False)
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` takes CUDA, then Apple's MPS, then the CPU."""
+    available = _available()
     if name == "auto":
         name = next(kind for kind, there in available.items() if there)
     if not available.get(name, False):
