@@ -3,7 +3,7 @@ import os
 import pytest
 
 from dcdc.data.listing import BadImage
-from dcdc.data.path_list import list_paths
+from dcdc.data.path_list import list_files, list_paths
 from dcdc.errors import InputError
 
 
@@ -223,3 +223,16 @@ def test_the_fingerprint_is_of_paths_and_files(tmp_path, write):
     os.utime(tmp_path / "a.png", ns=(1, 1))
     others.append(fingerprint("a.png,x", "b.png,x", "gone.png,x"))
     assert len({first, *others}) == 6
+
+
+def test_files_in_memory_come_in_their_order_and_more_than_once(tmp_path):
+    files = [tmp_path / name for name in ("b.png", "a.png", "b.png", "gone.png")]
+    for file in files[:3]:
+        file.write_bytes(b"x")
+    listing = list_files(files)
+    assert list(listing.names) == [str(file) for file in files]
+    assert found_at(listing) == [*files[:3], "no such file"]
+    assert found_at(listing, 2) == [files[2], "no such file"]
+    before = listing.fingerprint
+    files[0].write_bytes(b"longer")
+    assert list_files(files).fingerprint != before

@@ -7,10 +7,12 @@ listing data sets does not wait for torch.
 from dcdc.data.arrays import from_arrays, load_array_file
 from dcdc.data.channel_statistics import channel_statistics
 from dcdc.data.decode import decode_image
+from dcdc.data.decoded import decode_listing
 from dcdc.data.digits import load_digits
 from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.image_set import ImageSet, Skipped
 from dcdc.data.listing import BadImage, Encoded, Listing
+from dcdc.data.path_list import list_files
 from dcdc.data.sources import BUILT_IN, label_columns, load_images
 from dcdc.data.targets import encode_targets
 
@@ -24,9 +26,11 @@ __all__ = [
     "Skipped",
     "channel_statistics",
     "decode_image",
+    "decode_listing",
     "encode_targets",
     "from_arrays",
     "label_columns",
+    "list_files",
     "load_array_file",
     "load_digits",
     "load_images",

@@ -1,6 +1,7 @@
 """A list of image files, perhaps with their classes: a table with a header, or a path per line.
 
-Paths are relative to the list's folder, or absolute.
+Paths are relative to the list's folder, or absolute. A list in memory has no folder: its paths are
+relative to where the process works.
 """
 
 import csv
@@ -63,6 +64,19 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
 
     fingerprint = files_fingerprint(folder, ((name, _stat(folder / name)) for name in names))
     return Listing(str(file), names, encoded, fingerprint, targets, class_names)
+
+
+def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listing:
+    """Image files in the order given, each named by its path; one may come more than once."""
+    names = tuple(map(str, files))
+
+    def encoded(start: int) -> Iterator[Encoded]:
+        for file in files[start:]:
+            yield _image_at(file)
+
+    here = Path.cwd()
+    fingerprint = files_fingerprint(here, ((str(file), _stat(file)) for file in files))
+    return Listing(where, names, encoded, fingerprint)
 
 
 def unknown_column(name: str, columns: Sequence[str], where: Path) -> InputError:
