@@ -17,6 +17,7 @@ from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.head_start import start_head_by_k_means
+from dcdc.engine.held_out_loss import held_out_loss
 from dcdc.engine.neighbours import nearest_neighbours
 from dcdc.engine.objectives import (
     Copy,
@@ -342,6 +343,25 @@ def _objective(
         partners=phase.n_neighbours > 0,
         applied=applied,
         compiled=compiled,
+    )
+
+
+def held_out_loss_of(
+    config: RunConfig, model: TrainedModel, image_set: ImageSet, seed: int
+) -> float:
+    """The cluster head's own loss under draws that follow from `seed` alone."""
+    objective = DcdcObjective(
+        model.original_copy,
+        build_perturbed_copy(config),
+        loss=partial(dcdc_loss, **asdict(config.loss)),
+        autocast=model.autocast,
+    )
+    return held_out_loss(
+        model.network,
+        open_store(image_set.images, model.device),
+        objective,
+        batch_size=min(config.train.batch_size, image_set.n_images),
+        seed=seed,
     )
 
 

@@ -1,0 +1,51 @@
+"""The loss on perturbations that training never saw: comparable between runs on the same images.
+
+Shapes: N images, B of a batch.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dcdc.data.order import epoch_batches
+from dcdc.data.store import Store
+from dcdc.engine.objectives import Objective
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.runtime.seeding import derive_generator
+
+MOST_IMAGES = 4096
+
+
+@torch.inference_mode()
+def held_out_loss(
+    network: ClusteringNetwork,
+    store: Store,
+    objective: Objective,
+    *,
+    batch_size: int,
+    seed: int,
+    heads: Sequence[str] = (CLUSTER_HEAD,),
+) -> float:
+    """The mean over full batches of a fixed order under fixed draws, both by `seed`.
+
+    Statistics are those of the trained norms, not of the batch.
+    """
+    device = next(network.parameters()).device
+    order = derive_generator(seed, "held-out order")
+    batches = epoch_batches(store.n_answered, batch_size, order)
+    batches = batches[: max(1, MOST_IMAGES // batch_size)]
+    draws = derive_generator(seed, "held-out draws", device=device)
+    was_training = network.training
+    network.eval()
+    try:
+        losses: list[Tensor] = []
+        store.expect(batches)
+        for indices in batches.to(device):
+            images = store.batch(indices)
+            copies = objective.copies(images, objective.draw(images, draws))
+            total, _ = objective.loss(network, copies, heads)
+            losses.append(total.float())
+    finally:
+        network.train(was_training)
+    return float(torch.stack(losses).mean())
