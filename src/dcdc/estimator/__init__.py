@@ -1,0 +1,5 @@
+"""The scikit-learn face: `DCDC(n_clusters=10).fit_predict(images)`."""
+
+from dcdc.estimator.clusterer import DCDC
+
+__all__ = ["DCDC"]

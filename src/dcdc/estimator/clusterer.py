@@ -1,0 +1,277 @@
+"""DCDC as scikit-learn knows it: a clusterer, and a transformer into the features it learned."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from dcdc.assembly import largest_side_for
+from dcdc.data import ImageSet
+from dcdc.errors import InputError, Interrupted
+from dcdc.estimator.inputs import Layout, Wanted, read_first, read_more
+from dcdc.estimator.restarts import (
+    Fitted,
+    check_criterion,
+    criterion_of,
+    model_from,
+    train,
+    train_all,
+    weights_of,
+)
+from dcdc.estimator.scoring import label_free_score
+from dcdc.estimator.settings import (
+    asked_for,
+    config_for,
+    config_to_go_on,
+    in_python_words,
+    seed_of,
+)
+from dcdc.metrics import cluster_accuracy, health_warnings, partition_health
+from dcdc.runtime.device import cpu_threads
+
+_WEIGHTS = "_weights"
+
+
+class DCDC(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Doubly Contrastive Deep Clustering of images: see docs/estimator.md.
+
+    X is N x H x W, N x H x W x C or N x C x H x W (uint8, integers, floats from 0 to 1 or to 255; a
+    torch tensor too), flat rows of such images, a list of paths, or an `ImageSet`.
+
+    Parameters
+    ----------
+    n_clusters : how many to find. None: as many as an `ImageSet` has classes.
+    preset : a named recipe. None: settings follow from the images.
+    epochs, batch_size : over the recipe's.
+    image_shape : of one image in a flat row, such as (28, 28) or (3, 32, 32). None: a square number
+        of columns, from 64, is a grey image; other rows are drawn as a grid of grey squares.
+    value_range : the values that are black and white; what lies beyond is clipped. None: 0..255, or
+        0..1 where all floats are.
+    n_init : trainings, each from another seed; `n_init_criterion` chooses one without labels:
+        "loss" (of the cluster head, on perturbations of its own), "agreement" (with the other
+        partitions) or "confidence".
+    warm_start : `fit` goes on from the weights of the last one, for `epochs` more.
+    device : "auto", "cpu", "cuda" or "mps".
+    n_jobs : processes for several `n_init` on a CPU; otherwise without meaning.
+    random_state : an integer is the seed, as on the command line.
+    verbose : 1 prints a line per epoch.
+    settings : any `section.key` of a config, as --set has it on the command line.
+
+    Attributes
+    ----------
+    labels_, cluster_sizes_ : the cluster of every image of `fit`; how many each has.
+    n_iter_, loss_curve_ : epochs trained, and the mean loss of each.
+    config_ : every setting, as resolved on the images.
+    model_ : the trained network.
+    init_scores_ : with n_init > 1, the criterion of each training; higher is better.
+    n_features_in_, feature_names_in_ : as scikit-learn has them.
+    """
+
+    _layout: Layout
+    _one_cluster: bool
+    _rounds: int
+    """Fits that went on from the one before."""
+
+    def __init__(
+        self,
+        n_clusters: int | None = 10,
+        *,
+        preset: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        image_shape: tuple[int, ...] | None = None,
+        value_range: tuple[float, float] | None = None,
+        n_init: int = 1,
+        n_init_criterion: str = "loss",
+        warm_start: bool = False,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.preset = preset
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.image_shape = image_shape
+        self.value_range = value_range
+        self.n_init = n_init
+        self.n_init_criterion = n_init_criterion
+        self.warm_start = warm_start
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.settings = settings
+
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002, N803
+        """Trains on X. Ctrl-C after the first epoch keeps the last finished one, and warns."""
+        with in_python_words():
+            return self._fit(X)
+
+    def _fit(self, given: Any) -> Self:
+        check_criterion(self.n_init_criterion)
+        if not isinstance(self.n_init, int | np.integer) or self.n_init < 1:
+            raise InputError(f"n_init={self.n_init!r} must be a whole number from 1")
+        seed = seed_of(self.random_state)
+        parameters = self.get_params(deep=False)
+        going_on = self.warm_start and hasattr(self, "model_")
+        # Checks the parameters alone first: a wrong one is named before images are read.
+        wanted = self._wanted(asked_for(parameters, seed, going_on).data.size)
+        image_set, layout = read_first(self, given, wanted)
+        _require_enough(image_set, self.n_clusters)
+        config = config_for(
+            parameters, seed, image_set, are_images=layout.columns is None, going_on=going_on
+        )
+        rounds = self._rounds + 1 if going_on else 0
+        try:
+            if going_on:
+                config = config_to_go_on(config, self.config_, image_set, rounds)
+                weights = {
+                    name: tensor
+                    for name, tensor in weights_of(self.model_).items()
+                    if not name.startswith("projection")  # of instance contrast, which is over
+                }
+                found = [train(config, image_set, weights=weights, verbose=self.verbose)]
+            else:
+                found = train_all(
+                    config,
+                    image_set,
+                    n_init=self.n_init,
+                    n_jobs=self.n_jobs,
+                    verbose=self.verbose,
+                )
+        except Interrupted as stopped:
+            if stopped.signal == "SIGINT":
+                raise KeyboardInterrupt from None
+            raise SystemExit(143) from None
+        earlier = self.loss_curve_ if going_on else []
+        self._layout, self._one_cluster, self._rounds = layout, self.n_clusters == 1, rounds
+        self.n_features_in_ = layout.n_features
+        self._keep(found, earlier)
+        return self
+
+    def _keep(self, found: list[Fitted], earlier: list[float]) -> None:
+        fitted = found[0]
+        self.init_scores_ = None
+        if len(found) > 1:
+            self.init_scores_ = criterion_of(found, self.n_init_criterion)
+            fitted = found[int(self.init_scores_.argmax())]
+        self.model_ = model_from(fitted.config, fitted.weights)
+        self.config_ = fitted.config
+        probabilities = self._of_clusters(fitted.probabilities)
+        self.labels_ = probabilities.argmax(axis=1)
+        self.cluster_sizes_ = np.bincount(self.labels_, minlength=probabilities.shape[1])
+        self.loss_curve_ = earlier + [record["loss"] for record in fitted.history]
+        self.n_iter_ = len(self.loss_curve_)
+        notes = health_warnings(partition_health(probabilities)) if not self._one_cluster else []
+        if found[-1].stopped_by:
+            notes.insert(0, _what_is_left(found, fitted))
+        for note in notes:
+            warnings.warn(note, ConvergenceWarning, stacklevel=4)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:  # noqa: N803
+        """N: the cluster of each image."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """N x K: the share of each cluster in each image."""
+        image_set = self._read(X)
+        with cpu_threads(self.config_.train.threads), in_python_words():
+            return self._of_clusters(self.model_.assign(image_set).probabilities)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """N x D: the features that the heads see."""
+        image_set = self._read(X)
+        with cpu_threads(self.config_.train.threads), in_python_words():
+            return self.model_.features(image_set)
+
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:  # noqa: N803
+        """With targets the ACC, under the best matching of clusters to classes; without, the mean
+        silhouette of the clusters among the features (docs/estimator.md: what it can tell)."""
+        image_set = self._read(X)
+        with cpu_threads(self.config_.train.threads), in_python_words():
+            labels = self._of_clusters(self.model_.assign(image_set).probabilities).argmax(axis=1)
+            if y is not None:
+                return cluster_accuracy(y, labels)
+            return label_free_score(self.model_.features(image_set), labels)
+
+    def _read(self, given: Any) -> ImageSet:
+        check_is_fitted(self, "model_")
+        with in_python_words():
+            model = self.model_
+            return read_more(self, given, self._layout, model.size, model.network.in_channels)
+
+    def _wanted(self, size: int | None) -> Wanted:
+        return Wanted(
+            image_shape=_as_tuple(self.image_shape, "image_shape"),
+            value_range=_as_tuple(self.value_range, "value_range"),
+            size=size,
+            largest_side=largest_side_for(self.device),
+        )
+
+    def _of_clusters(self, probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One cluster, which the network cannot have, is its two together."""
+        if self._one_cluster:
+            return np.ones((len(probabilities), 1), np.float32)
+        return probabilities
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.network.n_features
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = []  # features are float32
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state[_WEIGHTS] = weights_of(state.pop("model_"))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        weights = state.pop(_WEIGHTS, None)
+        super().__setstate__(state)
+        if weights is not None:
+            self.model_ = model_from(self.config_, weights)
+
+
+def _require_enough(image_set: ImageSet, n_clusters: int | None) -> None:
+    n_images, wanted = image_set.n_images, max(2, n_clusters or 2)
+    if n_images < wanted:
+        raise InputError(
+            f"n_samples={n_images} cannot fill n_clusters={n_clusters}: give at least {wanted} "
+            "images, or lower n_clusters"
+        )
+
+
+def _what_is_left(found: list[Fitted], chosen: Fitted) -> str:
+    if len(found) > 1 or not chosen.was_cut_short:
+        return f"Ctrl-C: the answer is of the {len(found)} training(s) that were finished"
+    return f"Ctrl-C: the model is that of epoch {len(chosen.history)}, the last finished one"
+
+
+def _as_tuple(value: Any, name: str) -> tuple[Any, ...] | None:
+    try:
+        return None if value is None else tuple(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r} must be a tuple of numbers") from None

@@ -1,0 +1,157 @@
+"""Trainings from several seeds, and the choice among them without labels.
+
+Shapes: N images, K clusters.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dcdc.assembly import build_model, held_out_loss_of
+from dcdc.config import RunConfig, with_values
+from dcdc.data import ImageSet
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError, Interrupted
+from dcdc.estimator.settings import in_python_words, restart_seed
+from dcdc.estimator.watching import EstimatorObserver
+from dcdc.metrics import adjusted_rand_index
+from dcdc.run import run
+from dcdc.runtime.device import cpu_threads, is_available, pick_device
+
+_DRAW = 0
+"""The seed of the criterion's own perturbations: the same ones for every restart."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training leaves, on the CPU: it travels between processes and into files."""
+
+    config: RunConfig
+    """As resolved on the images."""
+    weights: dict[str, Tensor]
+    probabilities: NDArray[np.float32]
+    """N x K"""
+    history: list[dict[str, Any]]
+    held_out_loss: float = float("nan")
+    stopped_by: str | None = None
+    """The signal that ended this training early, or the one after it."""
+
+    @property
+    def was_cut_short(self) -> bool:
+        config = self.config
+        planned = config.instance.epochs + config.train.epochs + config.self_label.epochs
+        return len(self.history) < planned
+
+
+def train(
+    config: RunConfig,
+    image_set: ImageSet,
+    *,
+    number: int = 0,
+    n_init: int = 1,
+    weights: Mapping[str, Tensor] | None = None,
+    verbose: int = 0,
+) -> Fitted:
+    """Restart `number` of `n_init`; raises Interrupted before the first epoch is done."""
+    seed = restart_seed(config.train.seed, number)
+    config = replace(config, train=replace(config.train, seed=seed))
+    title = "DCDC" if n_init == 1 else f"DCDC {number + 1}/{n_init}"
+    observer = EstimatorObserver(verbose, title)
+    with in_python_words():
+        result = run(config, image_set, observer=observer, weights=weights, keep_finished=True)
+    loss = float("nan")
+    if n_init > 1:
+        with cpu_threads(config.train.threads):
+            loss = held_out_loss_of(result.config, result.model, image_set, _DRAW)
+    return Fitted(
+        config=result.config,
+        weights=weights_of(result.model),
+        probabilities=result.assigned.probabilities,
+        history=result.history,
+        held_out_loss=loss,
+        stopped_by=result.stopped_by,
+    )
+
+
+def train_all(
+    config: RunConfig, image_set: ImageSet, *, n_init: int, n_jobs: int | None, verbose: int
+) -> list[Fitted]:
+    """One after the other, or on a CPU in processes; Ctrl-C leaves those that are finished."""
+    if n_jobs not in (None, 1) and n_init > 1 and pick_device(config.train.device).type == "cpu":
+        # A copy of the images goes to every process.
+        jobs = (
+            delayed(train)(config, image_set, number=number, n_init=n_init, verbose=verbose)
+            for number in range(n_init)
+        )
+        return list(Parallel(n_jobs=n_jobs)(jobs))
+    found: list[Fitted] = []
+    for number in range(n_init):
+        try:
+            fitted = train(config, image_set, number=number, n_init=n_init, verbose=verbose)
+        except Interrupted as stopped:
+            if not found or stopped.signal != "SIGINT":
+                raise
+            found[-1] = replace(found[-1], stopped_by=stopped.signal)
+            return found
+        if fitted.stopped_by and found:  # one that is cut short is no match for the others
+            found[-1] = replace(found[-1], stopped_by=fitted.stopped_by)
+            return found
+        found.append(fitted)
+        if fitted.stopped_by:
+            return found
+    return found
+
+
+def _by_loss(found: Sequence[Fitted]) -> list[float]:
+    return [-fitted.held_out_loss for fitted in found]
+
+
+def _by_confidence(found: Sequence[Fitted]) -> list[float]:
+    return [float(fitted.probabilities.max(axis=1).mean()) for fitted in found]
+
+
+def _by_agreement(found: Sequence[Fitted]) -> list[float]:
+    """The mean adjusted Rand index with the others."""
+    labels = [fitted.probabilities.argmax(axis=1) for fitted in found]
+    return [
+        float(np.mean([adjusted_rand_index(one, other) for other in labels if other is not one]))
+        for one in labels
+    ]
+
+
+CRITERIA: dict[str, Callable[[Sequence[Fitted]], list[float]]] = {
+    "loss": _by_loss,
+    "agreement": _by_agreement,
+    "confidence": _by_confidence,
+}
+"""By name: a number for each restart, higher is better."""
+
+
+def check_criterion(name: str) -> None:
+    if name not in CRITERIA:
+        raise InputError(f"n_init_criterion={name!r} is not one of {', '.join(CRITERIA)}")
+
+
+def criterion_of(found: Sequence[Fitted], criterion: str) -> NDArray[np.float64]:
+    """One number for each of at least two; the first of the best is chosen."""
+    return np.array(CRITERIA[criterion](found))
+
+
+def weights_of(model: TrainedModel) -> dict[str, Tensor]:
+    return {name: t.detach().cpu().clone() for name, t in model.network.state_dict().items()}
+
+
+def model_from(config: RunConfig, weights: Mapping[str, Tensor]) -> TrainedModel:
+    """On the config's device, or where that is missing on what there is."""
+    device = config.train.device if is_available(config.train.device) else "auto"
+    here = {"train.device": device}
+    if pick_device(device).type != "cuda":
+        here["train.precision"] = "auto"  # of a GPU's bfloat16
+    model = build_model(with_values(config, here))
+    model.network.load_state_dict(dict(weights))
+    return model
