@@ -68,7 +68,7 @@ def main() -> None:
     everyone = list(range(len(acc)))
     groups = [list(group) for group in combinations(everyone, arguments.restarts)]
     spread = f"ACC {acc.min():.3f} to {acc.max():.3f}, mean {acc.mean():.3f}"
-    print(f"{len(acc)} seeds from {arguments.first}, {' '.join(arguments.settings)}: {spread}\n")
+    print(f"{len(acc)} seeds from {arguments.first} {arguments.settings}: {spread}\n")
     print(f"| criterion | Spearman with ACC | picked of {len(acc)} | of {arguments.restarts} |")
     print("|---|---:|---:|---:|")
     for criterion in CRITERIA:

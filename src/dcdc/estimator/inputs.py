@@ -23,7 +23,8 @@ from dcdc.estimator.rows import Columns, as_images, fitted_columns
 
 _SMALLEST_SQUARE = 8
 """Pixels a side from which a square number of columns is taken for a grey image."""
-_DARK = 64.0
+_NO_SHARE, _DARK = 2.0, 64.0
+"""Floats of at least the one and below the other are hardly meant as 0..1, nor as 0..255."""
 
 
 @dataclass(frozen=True)
@@ -206,12 +207,12 @@ def _float_scale(pixels: NDArray[Any], wanted: Wanted) -> int | None:
     if pixels.dtype.kind != "f" or not pixels.size or wanted.value_range is not None:
         return None
     high = float(np.nanmax(pixels))
-    if 1 < high < _DARK:
+    if _NO_SHARE <= high < _DARK:
         warnings.warn(
             f"floats up to {high:g} are taken as 0..255, so these images are nearly black: give "
             f"value_range=(0, {high:g}) if that is white",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,  # whoever called fit
         )
     return 255 if high <= 1 else 1
 
