@@ -1,3 +1,5 @@
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -20,9 +22,16 @@ def dcdc(monkeypatch, capfd, tmp_path):
     return call
 
 
+@pytest.fixture(scope="session")
+def finished_once(tiny_file, tiny_flags, tmp_path_factory):
+    """Training and drawing take seconds, and most tests only want to begin after them."""
+    run = tmp_path_factory.mktemp("finished") / "tiny"
+    command = [sys.executable, "-m", "dcdc", "fit", tiny_file, "--run", run, "--quiet", *tiny_flags]
+    subprocess.run(command, check=True, capture_output=True)
+    return run
+
+
 @pytest.fixture
-def finished(dcdc, tiny_file, tiny_flags, tmp_path):
-    """A finished run."""
-    code, _, err = dcdc("fit", tiny_file, "--run", "runs/tiny", "--quiet", *tiny_flags)
-    assert code == 0, err
-    return tmp_path / "runs" / "tiny"
+def finished(finished_once, tmp_path):
+    """A finished run, to do with as one likes."""
+    return shutil.copytree(finished_once, tmp_path / "runs" / "tiny")
