@@ -27,6 +27,15 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     assert "48 images of 8x8x1, 3 classes to score against, 3 clusters to find" in err
 
 
+def test_the_report_may_be_left_for_later(dcdc, tiny_file, tiny_flags, tmp_path):
+    code, out, err = dcdc("fit", tiny_file, "--run", "run", "--no-report", *tiny_flags)
+    assert code == 0, err
+    assert "dcdc report run" in out
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert dcdc("report", "run")[0] == 0
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_without_a_terminal_there_are_no_control_codes(dcdc, tiny_file, tiny_flags):
     _, out, err = dcdc("fit", tiny_file, *tiny_flags)
     assert "\x1b" not in out + err

@@ -16,7 +16,8 @@ from dcdc.engine.checkpoints import list_checkpoints
 
 
 def command(source: Path, run: Path, flags: list[str], *more: str) -> list[str]:
-    return [sys.executable, "-m", "dcdc", "fit", str(source), "--run", str(run), *flags, *more]
+    names = ["dcdc", "fit", str(source), "--run", str(run), "--no-report"]
+    return [sys.executable, "-m", *names, *flags, *more]
 
 
 def long_flags(flags: list[str]) -> list[str]:
@@ -25,6 +26,11 @@ def long_flags(flags: list[str]) -> list[str]:
 
 def finish(arguments: list[str], **options) -> subprocess.CompletedProcess:
     return subprocess.run(arguments, capture_output=True, text=True, timeout=120, **options)
+
+
+def go_on(run: Path) -> subprocess.CompletedProcess:
+    flags = ["--run", str(run), "--resume", "--no-report"]
+    return finish([sys.executable, "-m", "dcdc", "fit", *flags])
 
 
 def wait_for(condition, process: subprocess.Popen) -> None:
@@ -73,7 +79,9 @@ def test_a_stopped_run_resumes_and_ends_as_an_undisturbed_one(
         last = err.strip().splitlines()[-1]
         assert f"stopped by {number.name} after" in last
         assert f"go on with: dcdc fit --run {run} --resume" in last
-    resumed = finish([sys.executable, "-m", "dcdc", "fit", "--run", str(run), "--resume"])
+    resumed = finish(
+        [sys.executable, "-m", "dcdc", "fit", "--run", str(run), "--resume", "--no-report"]
+    )
     assert resumed.returncode == 0, resumed.stderr
     assert answer(run) == answer(undisturbed)
     assert history(run) == history(undisturbed)
@@ -102,7 +110,9 @@ main()
     assert killed.returncode == -9
     leftovers = [path.name for path in (run / "checkpoint").iterdir()]
     assert any(name.endswith(".partial") for name in leftovers)
-    resumed = finish([sys.executable, "-m", "dcdc", "fit", "--run", str(run), "--resume"])
+    resumed = finish(
+        [sys.executable, "-m", "dcdc", "fit", "--run", str(run), "--resume", "--no-report"]
+    )
     assert resumed.returncode == 0, resumed.stderr
     assert answer(run) == answer(undisturbed)
     assert not list((run / "checkpoint").glob(".*"))

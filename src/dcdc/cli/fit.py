@@ -68,6 +68,9 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside: k-means.")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
+    ] = True,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
     ] = False,
@@ -98,7 +101,7 @@ def fit(
         require_tensorboard()
     source = overlay(RunConfig()).data.source
     run_path = run_folder or _default_run(source)
-    how = _How(quiet, baseline or [], tensorboard)
+    how = _How(quiet, baseline or [], tensorboard, report)
     if resume:
         _resume(run_path, overlay, preset_name, how)
     else:
@@ -112,6 +115,7 @@ class _How:
     quiet: bool
     baselines: list[str]
     tensorboard: bool
+    report: bool
 
 
 def _start(
@@ -212,9 +216,11 @@ def _train(
             f"{stopped}, state saved; go on with: dcdc fit --run {folder.path} --resume",
             SIGNAL_EXIT[stopped.signal],
         )
-    from dcdc.report import write_report
+    report_file = None
+    if how.report:
+        from dcdc.report import write_report
 
-    report_file = write_report(folder, image_set)
+        report_file = write_report(folder, image_set)
     _show(result, folder, report_file)
 
 
@@ -268,7 +274,7 @@ def _announce(
         )
 
 
-def _show(result: "RunResult", folder: "RunFolder", report_file: Path) -> None:
+def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
     from dcdc.cli.console import print_scores, say
 
     metrics = result.metrics
@@ -284,4 +290,4 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path) -> None:
         f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
     )
     say(f"run folder: {folder.path}")
-    say(f"report:     {report_file}")
+    say(f"report:     {report_file or f'dcdc report {folder.path}'}")
