@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dcdc.engine.observer import PassingObserver
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch.utils.tensorboard import SummaryWriter
 
     from dcdc.engine.observer import Observer
@@ -38,11 +38,11 @@ def writing_events(observer: "Observer", run_folder: Path) -> "Iterator[EventObs
         watcher.close()
 
 
-class EventObserver:
-    """Passes everything on, and writes every finished epoch."""
+class EventObserver(PassingObserver):
+    """Writes every finished epoch."""
 
     def __init__(self, observer: "Observer", folder: Path) -> None:
-        self.observer = observer
+        super().__init__(observer)
         self.folder = folder
         self.writer: SummaryWriter | None = None
 
@@ -51,23 +51,14 @@ class EventObserver:
 
         # Epochs that a stopped run wrote after its last checkpoint come once more.
         self.writer = SummaryWriter(self.folder, purge_step=epoch + 1 if epoch else None)
-        self.observer.on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
-
-    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
-        self.observer.on_step(terms, n_images)
+        super().on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         assert self.writer is not None
         for name, value in scalars(record).items():
             self.writer.add_scalar(name, value, record["epoch"])
         self.writer.flush()
-        self.observer.on_epoch(record)
-
-    def note(self, message: str) -> None:
-        self.observer.note(message)
-
-    def warn(self, message: str) -> None:
-        self.observer.warn(message)
+        super().on_epoch(record)
 
     def close(self) -> None:
         if self.writer is not None:

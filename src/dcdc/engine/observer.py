@@ -1,15 +1,16 @@
 """What the trainer tells those who watch; nothing below the faces prints."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor
+if TYPE_CHECKING:  # the faces that watch start without torch
+    from torch import Tensor
 
 
 class Observer(Protocol):
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         """Training begins (again) after `epoch` finished epochs."""
 
-    def on_step(self, terms: dict[str, Tensor], n_images: int) -> None:
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
         """A step on `n_images` was queued; reading a term waits for the device."""
 
     def on_epoch(self, record: dict[str, Any]) -> None:
@@ -26,7 +27,7 @@ class SilentObserver:
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         pass
 
-    def on_step(self, terms: dict[str, Tensor], n_images: int) -> None:
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
         pass
 
     def on_epoch(self, record: dict[str, Any]) -> None:
@@ -37,3 +38,25 @@ class SilentObserver:
 
     def warn(self, message: str) -> None:
         pass
+
+
+class PassingObserver:
+    """Tells another everything: what watches beside it changes only what it adds."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
+        self.observer.on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
+
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
+        self.observer.on_step(terms, n_images)
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        self.observer.on_epoch(record)
+
+    def note(self, message: str) -> None:
+        self.observer.note(message)
+
+    def warn(self, message: str) -> None:
+        self.observer.warn(message)

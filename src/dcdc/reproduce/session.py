@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dcdc.assembly import resolve
 from dcdc.config import DataConfig, RunConfig
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
+from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.reproduce.outcome import filled_in, read_outcome
 from dcdc.reproduce.runs import Run
@@ -126,31 +126,19 @@ class _LastRead:
         return self.image_set
 
 
-class _Deadline:
-    """Passes everything on; after the deadline, the wish that Ctrl-C would be."""
+class _Deadline(PassingObserver):
+    """After the deadline, the wish that Ctrl-C would be."""
 
     def __init__(self, observer: Observer, is_over: Callable[[], bool]) -> None:
-        self.observer = observer
+        super().__init__(observer)
         self.is_over = is_over
         self.has_asked = False
 
-    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
-        self.observer.on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
-
     def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
-        self.observer.on_step(terms, n_images)
+        super().on_step(terms, n_images)
         if not self.has_asked and self.is_over():
             self.has_asked = True  # a second signal would act at once
             signal.raise_signal(signal.SIGINT)
-
-    def on_epoch(self, record: dict[str, Any]) -> None:
-        self.observer.on_epoch(record)
-
-    def note(self, message: str) -> None:
-        self.observer.note(message)
-
-    def warn(self, message: str) -> None:
-        self.observer.warn(message)
 
 
 def _forget() -> None:
