@@ -1,12 +1,13 @@
 """run(config) -> result and run folder; the command line and the estimator both call it."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dcdc.assembly import build_model, build_perturbed_copy, build_training, resolve
@@ -20,7 +21,6 @@ from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.sample import take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
-from dcdc.methods.k_means import k_means_on_pixels
 from dcdc.metrics import partition_health, score
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.commit import own_commit
@@ -28,10 +28,9 @@ from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.version import own_version
 
-BASELINES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "k-means": ("K-Means on pixels", k_means_on_pixels)
-}
-"""By the name on a command line: the title in a table, and the method."""
+Baseline = Callable[[ImageSet, int, int], np.ndarray]
+"""Images, clusters and a seed in, N assignments out."""
+NO_BASELINES: Mapping[str, Baseline] = {}
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def run(
     folder: RunFolder | None = None,
     resume: bool = False,
     observer: Observer | None = None,
-    baselines: Iterable[str] = (),
+    baselines: Mapping[str, Baseline] = NO_BASELINES,
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
 ) -> RunResult:
@@ -61,7 +60,7 @@ def run(
 
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
-    network begins with.
+    network begins with; `baselines` are scored beside, by their titles.
     """
     with cpu_threads(config.train.threads):
         return _run(
@@ -82,7 +81,7 @@ def _run(
     folder: RunFolder | None,
     resume: bool,
     observer: Observer,
-    baselines: Iterable[str],
+    baselines: Mapping[str, Baseline],
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
 ) -> RunResult:
@@ -218,15 +217,15 @@ def _metrics(config: RunConfig, image_set: ImageSet, assigned: Assigned) -> dict
 
 
 def _baselines(
-    config: RunConfig, image_set: ImageSet, names: Iterable[str]
+    config: RunConfig, image_set: ImageSet, methods: Mapping[str, Baseline]
 ) -> dict[str, dict[str, float]]:
-    found = {}
-    for name in names:
-        title, method = BASELINES[name]
-        if image_set.targets is not None:
-            assignments = method(image_set.images, config.n_clusters, config.train.seed)
-            found[title] = score(image_set.targets, assignments)
-    return found
+    if image_set.targets is None:
+        return {}
+    assert config.n_clusters is not None
+    return {
+        title: score(image_set.targets, method(image_set, config.n_clusters, config.train.seed))
+        for title, method in methods.items()
+    }
 
 
 def _write_results(

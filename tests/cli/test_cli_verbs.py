@@ -20,7 +20,7 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     }
     lines = out.splitlines()
     assert lines[0].split() == ["ACC", "NMI", "ARI"]
-    assert lines[1].startswith("K-Means on pixels")
+    assert lines[1].startswith("K-Means")
     assert lines[2].startswith("DCDC")
     assert "run folder: runs/tiny" in out
     assert "report:     runs/tiny/report.html" in out

@@ -15,7 +15,6 @@ from dcdc.config import (
     RunConfig,
     flat,
     from_toml,
-    nearest,
     with_settings,
     with_values,
 )
@@ -25,7 +24,8 @@ from dcdc.presets import PRESETS, explained, for_gpu, length, preset
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
     from dcdc.engine.observer import Observer
-    from dcdc.run import RunResult
+    from dcdc.methods import Method
+    from dcdc.run import Baseline, RunResult
     from dcdc.run_folder import RunFolder
 
 
@@ -66,7 +66,7 @@ def fit(
         typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
     ] = None,
     baseline: Annotated[
-        list[str] | None, typer.Option(help="Score another method beside: k-means.")
+        list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
@@ -132,7 +132,7 @@ def _start(
         preset_name = _preset_of(source, overlay, how.quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
     config = overlay(start)
-    _check_baselines(how.baselines)
+    _baselines(how.baselines)  # before anything is read
 
     from dcdc.assembly import largest_side_for, resolve, suggest_for
     from dcdc.run_folder import RunFolder
@@ -209,7 +209,7 @@ def _train(
                 folder=folder,
                 resume=resume,
                 observer=observer,
-                baselines=how.baselines,
+                baselines=_baselines(how.baselines),
             )
     except Interrupted as stopped:
         stop(
@@ -230,12 +230,14 @@ def _read(config: RunConfig, quiet: bool, **how: int) -> "ImageSet":
     return read_configured(config.data, **how, quiet=quiet)
 
 
-def _check_baselines(names: list[str]) -> None:
-    from dcdc.run import BASELINES
+def _baselines(names: list[str]) -> dict[str, "Baseline"]:
+    from dcdc.methods import find_method
 
-    for name in names:
-        if name not in BASELINES:
-            raise InputError(f"unknown baseline {name!r}{nearest(name, BASELINES)}")
+    def answer_of(method: "Method") -> "Baseline":
+        return lambda images, n_clusters, seed: method(images, n_clusters, seed).assignments
+
+    entries = [find_method(name) for name in names]
+    return {entry.title: answer_of(entry.load()) for entry in entries}
 
 
 def _default_run(source: str) -> Path:

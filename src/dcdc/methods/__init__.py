@@ -1,0 +1,33 @@
+"""The methods of the paper's table, by name: a file with a function `cluster`, and a line here."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from dcdc.config import nearest
+from dcdc.errors import InputError
+from dcdc.methods.method import Clustering, Method
+
+__all__ = ["METHODS", "Clustering", "Entry", "Method", "find_method"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    title: str
+    """In a table."""
+    module: str
+    """Its file in this folder, imported when it is asked for."""
+
+    def load(self) -> Method:
+        return cast(Method, import_module(f"dcdc.methods.{self.module}").cluster)
+
+
+METHODS = {
+    "k-means": Entry("K-Means", "k_means"),
+}
+
+
+def find_method(name: str) -> Entry:
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}{nearest(name, METHODS)}")
+    return METHODS[name]

@@ -5,20 +5,26 @@ k-means++: the advantages of careful seeding, 2007. Images are points; each join
 centre, each centre moves to the mean of its images, until nothing changes. Best of 10 starts.
 """
 
+from pathlib import Path
+
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from dcdc.errors import InputError
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
 
 
-def k_means_on_pixels(
-    images_uint8: NDArray[np.uint8], n_clusters: int, seed: int
-) -> NDArray[np.int64]:
-    """Images (N x H x W x C) -> N assignments from 0 to n_clusters - 1."""
-    n_images = len(images_uint8)
-    if not 1 <= n_clusters <= n_images:
-        raise InputError(f"{n_clusters} clusters for {n_images} images: give 1 to {n_images}")
-    pixels = images_uint8.reshape(n_images, -1).astype(np.float32) / 255
-    k_means = KMeans(n_clusters, n_init=10, random_state=seed)
-    return np.asarray(k_means.fit_predict(pixels), dtype=np.int64)
+def cluster(
+    image_set: ImageSet,
+    n_clusters: int,
+    seed: int,
+    *,
+    device: str = "cpu",  # noqa: ARG001
+    observer: Observer = SILENT,  # noqa: ARG001
+    folder: Path | None = None,  # noqa: ARG001
+    n_init: int = 10,
+) -> Clustering:
+    check_task(image_set, n_clusters)
+    k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    return Clustering(k_means.fit_predict(pixels_of(image_set)).astype(np.int64))
