@@ -91,8 +91,9 @@ def _outputs(
     try:
         with torch.inference_mode():
             for chunk in chunks:
+                images = prepare(to_float(chunk))  # in full precision, as in training
                 with autocast():
-                    output = network(prepare(to_float(chunk)))
+                    output = network(images)
                 yield output
     finally:
         network.train(was_training)

@@ -1,0 +1,58 @@
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+from dcdc.engine.assignment import assign_images, extract_features, look_at_images
+from dcdc.networks import ClusteringNetwork
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return ClusteringNetwork(
+        trunk="small",
+        in_channels=1,
+        n_clusters=3,
+        n_over_clusters=0,
+        sobel=False,
+        mean=(0.5,),
+        std=(0.2,),
+    )
+
+
+@pytest.fixture
+def images():
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (10, 1, 8, 8), dtype=torch.uint8, generator=generator)
+
+
+@pytest.mark.parametrize("answer", [assign_images, extract_features, look_at_images])
+def test_images_are_prepared_in_full_precision_and_read_under_autocast(network, images, answer):
+    inside, seen = [], []
+
+    @contextmanager
+    def autocast():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    def prepare(x):
+        seen.append(("prepare", bool(inside)))
+        return x
+
+    network.register_forward_pre_hook(lambda *_: seen.append(("network", bool(inside))))
+    answer(network, images.split(5), prepare, autocast)
+    assert seen == [("prepare", False), ("network", True)] * 2
+
+
+def test_chunks_do_not_matter_and_the_network_is_left_as_it_was(network, images):
+    network.train()
+    whole = assign_images(network, [images], lambda x: x).probabilities
+    parts = assign_images(network, images.split([7, 1, 2]), lambda x: x).probabilities
+    assert network.training
+    np.testing.assert_allclose(parts, whole, atol=1e-6)
+    features, assigned = look_at_images(network, [images], lambda x: x)
+    np.testing.assert_array_equal(assigned.probabilities, whole)
+    np.testing.assert_array_equal(features, extract_features(network, [images], lambda x: x))
