@@ -64,7 +64,7 @@ def decode_listing(
             key=_key(listing, *map(str, shape)),
             n_rows=len(listing),
             shape=shape,
-            blocks=partial(_decoded_blocks, listing, shape),
+            blocks=partial(decoded_blocks, listing, shape),
         )
         rows = cached_rows(
             source,
@@ -152,7 +152,14 @@ def _usual_side(shorter_sides: list[int]) -> int:
     return max((side for side in USUAL_SIDES if side <= median), default=USUAL_SIDES[0])
 
 
-def _decoded_blocks(listing: Listing, shape: Shape, start: int) -> Iterator[Block]:
+def some_are_coloured(listing: Listing) -> bool:
+    """By the headers of all images of a small set, or of some all over a large one."""
+    with quiet_pillow():
+        return any(not header.is_grey for header in _headers(_spread(listing)))
+
+
+def decoded_blocks(listing: Listing, shape: Shape, start: int) -> Iterator[Block]:
+    """From a row on, a few hundred rows at a time; enter `quiet_pillow` first."""
     side, _, channels = shape
 
     def decode(image: Encoded) -> NDArray[np.uint8] | BadImage:

@@ -52,7 +52,15 @@ def list_folder(folder: Path) -> Listing:
 
     names = tuple(map(printable, files))
     targets, class_names = _classes(names)
-    return Listing(str(folder), names, encoded, fingerprint, targets, class_names)
+    return Listing(
+        where=str(folder),
+        names=names,
+        encoded=encoded,
+        fingerprint=fingerprint,
+        targets=targets,
+        class_names=class_names,
+        file_of=lambda row: root / files[row],
+    )
 
 
 def files_below(root: Path, extensions: Sequence[str]) -> Iterator[str]:

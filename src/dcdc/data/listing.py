@@ -27,6 +27,8 @@ class Listing:
     """Another one as soon as any image may be another."""
     targets: NDArray[np.int64] | None = None
     class_names: tuple[str, ...] = ()
+    file_of: Callable[[int], Path] | None = None
+    """Where the file of a row lies, for sources whose images are files."""
 
     def __post_init__(self) -> None:
         assert len(self.names) >= 1

@@ -63,7 +63,15 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
             yield _image_at(folder / names[row])
 
     fingerprint = files_fingerprint(folder, ((name, _stat(folder / name)) for name in names))
-    return Listing(str(file), names, encoded, fingerprint, targets, class_names)
+    return Listing(
+        where=str(file),
+        names=names,
+        encoded=encoded,
+        fingerprint=fingerprint,
+        targets=targets,
+        class_names=class_names,
+        file_of=lambda row: folder / names[row],
+    )
 
 
 def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listing:
@@ -76,7 +84,9 @@ def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listi
 
     here = Path.cwd()
     fingerprint = files_fingerprint(here, ((str(file), _stat(file)) for file in files))
-    return Listing(where, names, encoded, fingerprint)
+    return Listing(
+        where, names, encoded, fingerprint, file_of=lambda row: Path(files[row]).absolute()
+    )
 
 
 def unknown_column(name: str, columns: Sequence[str], where: Path) -> InputError:

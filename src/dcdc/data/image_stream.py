@@ -1,0 +1,164 @@
+"""Images straight to whoever asks, a block at a time: nothing is kept, in memory or in the cache.
+
+Shapes: N images of the source, S pixels a side, C channels (1 or 3).
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcdc.data.decode import quiet_pillow, square_images
+from dcdc.data.decoded import decoded_blocks, some_are_coloured
+from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.image_set import ImageSet
+from dcdc.data.listing import Listing
+from dcdc.data.mapped import release_pages
+from dcdc.data.row_cache import Block
+from dcdc.data.sources import find_images
+from dcdc.errors import InputError
+
+_HASHED_AT_ONCE = 32 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class ImageStream:
+    where: str
+    """The source, for messages."""
+    names: Sequence[str]
+    fingerprint: str
+    """Another one as soon as any image, size or target may be another."""
+    read: Callable[[int, int], Iterator[Block]]
+    """(start, some): blocks of about so many rows; the same ones from any block's end on."""
+    targets: NDArray[np.int64] | None = None
+    class_names: tuple[str, ...] = ()
+    file_of: Callable[[int], Path] | None = None
+    """Where the file of a row lies, for sources whose images are files."""
+    loses_colour: Callable[[], bool] = lambda: False
+    """Whether coloured images are read as grey ones; looks at some of them."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def blocks(self, start: int, n_rows: int) -> Iterator[Block]:
+        """About `n_rows` of the source at a time; the next ones are read meanwhile."""
+        with quiet_pillow(), ThreadPoolExecutor(1) as ahead:
+            source = self.read(start, n_rows)
+            coming = ahead.submit(next, source, None)
+            while (block := coming.result()) is not None:
+                coming = ahead.submit(next, source, None)
+                yield block
+
+
+def open_stream(
+    source: str | Path, *, size: int, channels: int, target: str | None = None
+) -> ImageStream:
+    """Any source that `load_images` takes, square, at one size and with so many channels.
+
+    Files come in every mode and are converted; an array of other channels is refused.
+    """
+    # Named sets are square already, so they can wait for their size until they are asked for.
+    at_once = size if Path(source).is_file() else None
+    try:
+        found = find_images(source, at_once, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
+        ) from None
+    if isinstance(found, Listing):
+        return _stream_listing(found, size, channels)
+    return _stream_arrays(found, source, size, channels)
+
+
+def _stream_listing(listing: Listing, size: int, channels: int) -> ImageStream:
+    shape = (size, size, channels)
+
+    def read(start: int, n_rows: int) -> Iterator[Block]:
+        waiting: list[Block] = []
+        for block in decoded_blocks(listing, shape, start):
+            waiting.append(block)
+            if sum(each.n_read for each in waiting) >= n_rows:
+                yield _joined(waiting)
+                waiting.clear()
+        if waiting:
+            yield _joined(waiting)
+
+    return ImageStream(
+        where=listing.where,
+        names=listing.names,
+        fingerprint=_digest(listing.fingerprint, shape, listing.targets, listing.class_names),
+        read=read,
+        targets=listing.targets,
+        class_names=listing.class_names,
+        file_of=listing.file_of,
+        loses_colour=partial(some_are_coloured, listing) if channels == 1 else lambda: False,
+    )
+
+
+def _stream_arrays(
+    image_set: ImageSet, source: str | Path, size: int, channels: int
+) -> ImageStream:
+    if image_set.channels != channels:
+        raise InputError(
+            f"the model was trained on images of {channels} channel(s), those of {source} have "
+            f"{image_set.channels}: convert them first"
+        )
+    images = image_set.images
+
+    def read(start: int, n_rows: int) -> Iterator[Block]:
+        for first in range(start, len(images), n_rows):
+            pixels = np.array(square_images(images[first : first + n_rows], size), order="C")
+            yield Block(pixels, n_read=len(pixels))
+            release_pages(images)
+
+    file = Path(source)
+    if file.is_file():
+        content = files_fingerprint(file.parent, [(file.name, file.stat())])
+    else:
+        content = _content_digest(images)
+    shape = (size, size, channels)
+    return ImageStream(
+        where=str(source),
+        names=image_set.names,
+        fingerprint=_digest(content, shape, image_set.targets, image_set.class_names),
+        read=read,
+        targets=image_set.targets,
+        class_names=image_set.class_names,
+    )
+
+
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    return Block(
+        pixels=np.concatenate([block.pixels for block in blocks]),
+        n_read=sum(block.n_read for block in blocks),
+        skipped=tuple(skipped for block in blocks for skipped in block.skipped),
+    )
+
+
+def _content_digest(images: NDArray[np.uint8]) -> str:
+    digest = hashlib.sha256(repr(images.shape).encode())
+    step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
+    for start in range(0, len(images), step):
+        digest.update(np.ascontiguousarray(images[start : start + step]).data)
+        release_pages(images)
+    return digest.hexdigest()
+
+
+def _digest(
+    content: str,
+    shape: tuple[int, int, int],
+    targets: NDArray[np.int64] | None,
+    class_names: tuple[str, ...],
+) -> str:
+    digest = hashlib.sha256(f"{content} {shape}".encode())
+    if targets is not None:
+        digest.update(targets.tobytes())
+        digest.update("\0".join(class_names).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
