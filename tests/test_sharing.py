@@ -67,6 +67,43 @@ def test_a_run_folder_is_a_model_folder_with_a_card(tiny_config, tiny_set, tmp_p
     assert np.array_equal(answers, trained.assigned.probabilities)
 
 
+def test_features_of_training_images_go_with_a_model_that_knows_them(
+    result, saved, tiny_config, tiny_set, tmp_path
+):
+    assert result.model.training_features() is None
+    assert dcdc.load(saved, "cpu").training_features() is None
+    trained = run(tiny_config, tiny_set, folder=RunFolder.create(tmp_path / "run"))
+    features = trained.model.training_features()
+    assert features.shape == (48, 256)
+    shared = dcdc.load(tmp_path / "run", "cpu").save(tmp_path / "shared")
+    assert files_of(shared) == FILES | {"reference.npz"}
+    again = dcdc.load(shared, "cpu")
+    assert np.array_equal(again.training_features(), features)
+    again.save(shared)  # its own folder is written anew
+    assert np.array_equal(dcdc.load(shared, "cpu").training_features(), features)
+    result.model.save(shared)
+    assert files_of(shared) == FILES
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"torn", "is damaged"),
+        ({"rows": np.zeros(3)}, "no features"),
+        ({"features": np.zeros((30, 7), np.float16)}, "shape .30, 7., the model has 256"),
+    ],
+)
+def test_features_that_do_not_fit_are_one_line(saved, content, message):
+    file = saved / "reference.npz"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        np.savez(file, **content)
+    model = dcdc.load(saved, "cpu")  # which predicts all the same
+    with pytest.raises(InputError, match=f"reference.npz.*{message}.*remove it"):
+        model.training_features()
+
+
 def test_nothing_saved_tells_the_folders_of_whoever_trained_it(saved):
     assert json.loads((saved / "config.json").read_text())["data"]["source"] == "photos"
     for path in saved.iterdir():

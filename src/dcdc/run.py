@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def _run(
     if folder is not None:
         _write_results(folder, image_set, training.model, assigned, metrics)
         _write_sample(folder, config, training.model, training.store)
+        training.model.training_features = _training_features(folder, training.model)
     return RunResult(config, training.model, assigned, metrics, history, stopped_by)
 
 
@@ -157,7 +159,12 @@ def load(path: str | Path, device: str = "auto") -> TrainedModel:
     with suppress(InputError):  # absent or damaged: it is for the model card alone
         model.metrics = folder.read_metrics()
     model.names = folder.read_names()
+    model.training_features = _training_features(folder, model)
     return model
+
+
+def _training_features(folder: RunFolder, model: TrainedModel) -> Callable[[], Any]:
+    return partial(folder.read_training_features, model.network.n_features)
 
 
 def add_sample(folder: RunFolder, image_set: ImageSet, device: str = "auto") -> None:

@@ -3,7 +3,7 @@
 import csv
 import io
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class RunFolder:
         self.names_file = path / model_files.NAMES
         self.card_file = path / model_files.CARD
         self.sample_file = path / "sample.npz"
+        self.reference_file = path / model_files.REFERENCE
         self.map_file = path / "map.npz"
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
@@ -123,12 +124,29 @@ class RunFolder:
                 "makes it again"
             ) from None
 
+    def read_training_features(self, n_features: int) -> np.ndarray | None:
+        """n x D of some training images: a model folder's own file, or from a run's sample."""
+        file = next(filter(Path.is_file, (self.reference_file, self.sample_file)), None)
+        if file is None:
+            return None
+        try:
+            features = read_arrays(file).get("features")
+        except DamagedArraysError as error:
+            raise InputError(
+                f"{file} is damaged ({error}): remove it, and images unlike the training set are "
+                "no longer told"
+            ) from None
+        fits = features is not None and features.ndim == 2 and features.dtype.kind == "f"
+        if features is None or not fits or features.shape[1] != n_features:
+            found = "no features" if features is None else f"features of shape {features.shape}"
+            raise InputError(
+                f"{file} has {found}, the model has {n_features} an image: remove it, and images "
+                "unlike the training set are no longer told"
+            )
+        return features if np.isfinite(features).all() else None
+
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(("name", "reason"))
-        writer.writerows(skipped)
-        write_text(self.skipped_file, text.getvalue())
+        write_text(self.skipped_file, skipped_table(skipped))
 
     def write_names(self, names: Mapping[int, str]) -> None:
         write_names(self.names_file, names)
@@ -139,6 +157,15 @@ class RunFolder:
             return {}
         n_clusters = self.read_config().get("n_clusters") or 0
         return read_names(file or self.names_file, int(n_clusters))
+
+
+def skipped_table(skipped: Iterable[tuple[str, str]]) -> str:
+    """Of names and reasons, as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("name", "reason"))
+    writer.writerows(skipped)
+    return text.getvalue()
 
 
 def write_assignments(

@@ -41,3 +41,11 @@ def test_larger_images_are_brought_to_size(model, tiny_set):
 def test_other_channels_are_refused(model):
     with pytest.raises(InputError, match=r"trained on images of 1 channel.*these have 3"):
         model.predict(np.zeros((2, 8, 8, 3), np.uint8))
+
+
+def test_pixels_at_its_size_are_answered_as_a_set_is(model, tiny_set, monkeypatch):
+    features, assigned = model.look_at_pixels(tiny_set.images)
+    assert np.allclose(features, model.transform(tiny_set.images), atol=1e-6)
+    assert np.allclose(assigned.probabilities, model.predict_proba(tiny_set.images), atol=1e-6)
+    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 7)
+    assert model.look_at_pixels(tiny_set.images)[0].shape == (48, 256)

@@ -20,7 +20,9 @@ WEIGHTS = "model.safetensors"
 NAMES = "names.json"
 METRICS = "metrics.json"
 CARD = "README.md"
-MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD)
+REFERENCE = "reference.npz"
+"""Features of some training images; a run folder has them in its sample."""
+MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE)
 
 CONFIG_FORMAT = 1
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.data import ImageSet, from_arrays
@@ -24,6 +24,7 @@ from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
+from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
 from dcdc.runtime.hub import push_folder
 from dcdc.runtime.version import own_version
@@ -55,13 +56,16 @@ class TrainedModel:
         """What its run measured, where that is known."""
         self.names: Mapping[int, str] = {}
         """What people call its clusters."""
+        self.training_features: Callable[[], np.ndarray | None] = _none_known
+        """n x D of some training images, where they are kept; read when asked for."""
 
     @property
     def size(self) -> int:
         return self.original_copy.size
 
     @property
-    def _chunk(self) -> int:
+    def chunk(self) -> int:
+        """Images of a forward pass."""
         if self.device.type != "cuda":
             return CHUNK
         return max(64, GPU_CHUNK * 32**2 // self.size**2)
@@ -97,6 +101,7 @@ class TrainedModel:
             raise InputError("this model does not know its settings, so it cannot be saved")
         _check_place(path)
         # Folders of whoever trained it stay at home.
+        features = self.training_features()
         data = {**self.config["data"], "source": public_source(self.config["data"]["source"])}
         config = {**self.config, "data": data}
         metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
@@ -107,6 +112,9 @@ class TrainedModel:
         (path / model_files.METRICS).unlink(missing_ok=True)
         if self.metrics is not None:
             model_files.write_metrics(path / model_files.METRICS, self.metrics)
+        (path / model_files.REFERENCE).unlink(missing_ok=True)
+        if features is not None:
+            write_arrays(path / model_files.REFERENCE, {"features": features.astype(np.float16)})
         card = model_card(title, loading, config, self.metrics, self.names)
         write_text(path / model_files.CARD, card)
         # Last: without it a folder that was cut short is no model.
@@ -125,7 +133,7 @@ class TrainedModel:
 
     def assign_store(self, store: Store) -> Assigned:
         return assign_images(
-            self.network, store.in_chunks(self._chunk), self.original_copy.centre, self.autocast
+            self.network, store.in_chunks(self.chunk), self.original_copy.centre, self.autocast
         )
 
     def features_of(self, store: Store, rows: np.ndarray) -> np.ndarray:
@@ -136,6 +144,12 @@ class TrainedModel:
     def look_at(self, store: Store, rows: np.ndarray) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of some of a store's images."""
         chunks = self._chunks_of(store, rows)
+        return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
+
+    def look_at_pixels(self, images: NDArray[np.uint8]) -> tuple[np.ndarray, Assigned]:
+        """Features and assignments of a few images, N x S x S x C at the model's size."""
+        pixels = torch.from_numpy(images).to(self.device).permute(0, 3, 1, 2)
+        chunks = torch.split(pixels, self.chunk)
         return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
 
     def assign_perturbed(
@@ -152,7 +166,7 @@ class TrainedModel:
         return assign_images(self.network, chunks, prepare, self.autocast)
 
     def _chunks_of(self, store: Store, rows: np.ndarray) -> Iterator[torch.Tensor]:
-        return (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self._chunk))
+        return (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self.chunk))
 
     def _checked(self, image_set: ImageSet) -> ImageSet:
         wanted = self.network.in_channels
@@ -162,6 +176,10 @@ class TrainedModel:
                 f"these have {image_set.channels}: convert them first"
             )
         return image_set
+
+
+def _none_known() -> None:
+    return None
 
 
 def _check_place(path: Path) -> None:
