@@ -63,20 +63,14 @@ def test_the_model_comes_back_and_a_damaged_one_is_named(tmp_path):
         folder.read_model()
 
 
-def test_assignments_as_parquet_and_csv(tmp_path):
+def test_assignments_as_parquet(tmp_path):
     columns = (["a", 'b "quoted", with comma'], np.array([1, 0]), np.array([0.5, 0.75]), ["x", "y"])
-    for suffix in (".parquet", ".csv"):
-        write_assignments(tmp_path / f"out{suffix}", *columns)
+    write_assignments(tmp_path / "out.parquet", *columns)
     table = pq.read_table(tmp_path / "out.parquet").to_pydict()
     assert table["name"] == columns[0]
     assert table["cluster"] == [1, 0]
     assert table["confidence"] == [0.5, 0.75]
     assert table["target"] == ["x", "y"]
-    import csv
-
-    with (tmp_path / "out.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["name"] for row in rows] == columns[0]
     write_assignments(tmp_path / "plain.parquet", *columns[:3], None)
     assert "target" not in pq.read_table(tmp_path / "plain.parquet").column_names
 

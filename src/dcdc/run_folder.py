@@ -175,11 +175,9 @@ def write_assignments(
     confidence: np.ndarray,
     targets: Sequence[str] | None,
     runner_up: tuple[np.ndarray, np.ndarray] | None = None,
-    *,
-    cluster_names: Mapping[int, str] | None = None,
 ) -> None:
-    """name, cluster, confidence and, if known, target, the second-best cluster with its own
-    confidence, and the cluster's name: as Parquet, or CSV by its suffix."""
+    """name, cluster, confidence and, if known, target and the second-best cluster with its own
+    confidence."""
     columns: dict[str, pa.Array] = {
         "name": pa.array(list(names), pa.string()),
         "cluster": pa.array(assignments, pa.int32()),
@@ -190,14 +188,6 @@ def write_assignments(
     if runner_up is not None:
         columns["runner_up"] = pa.array(runner_up[0], pa.int32())
         columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
-    if cluster_names:
-        named = [cluster_names.get(int(cluster)) for cluster in assignments]
-        columns["cluster_name"] = pa.array(named, pa.string())
     table = pa.table(columns)
     with atomic_file(path) as temporary:
-        if path.suffix == ".csv":
-            from pyarrow import csv as arrow_csv
-
-            arrow_csv.write_csv(table, temporary)
-        else:
-            pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd")

@@ -148,15 +148,10 @@ def test_predicting_with_a_damaged_or_unfinished_run(refused, finished, tiny_fil
 def test_predictions_never_overwrite_and_have_a_known_format(refused, tiny_file, tmp_path):
     (tmp_path / "out.csv").write_text("mine")
     assert "out.csv exists" in refused("predict", "runs/tiny", tiny_file, "--out", "out.csv")
-    assert "must end in .csv or .parquet" in refused(
+    assert "must end in .csv, .parquet or .jsonl" in refused(
         "predict", "runs/tiny", tiny_file, "--out", "o.xls"
     )
     assert (tmp_path / "out.csv").read_text() == "mine"
-
-
-@pytest.mark.usefixtures("finished")
-def test_predicting_images_of_other_channels(refused, images):
-    assert "trained on images of 1 channel" in refused("predict", "runs/tiny", images)
 
 
 def test_a_place_that_cannot_be_written(refused, images, tmp_path):

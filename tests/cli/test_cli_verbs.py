@@ -1,12 +1,10 @@
 """The command line in this process: what it prints, writes and returns."""
 
-import csv
 import json
 import subprocess
 import sys
 
 import numpy as np
-import pyarrow.parquet as pq
 
 
 def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flags, tmp_path):
@@ -95,23 +93,6 @@ def test_a_config_file_may_name_the_images(dcdc, tiny_file, tiny_flags, tmp_path
     code, _, err = dcdc("fit", "--config", "run.toml", "--quiet", *tiny_flags)
     assert code == 0, err
     assert (tmp_path / "runs" / "tiny" / "report.html").exists()
-
-
-def test_predict_on_stdout_and_into_files_agree(dcdc, finished, tiny_file, tmp_path):
-    code, out, _ = dcdc("predict", finished, tiny_file)
-    assert code == 0
-    rows = list(csv.DictReader(out.splitlines()))
-    assert len(rows) == 48
-    for name in ("out.parquet", "out.csv"):
-        assert dcdc("predict", finished, tiny_file, "--out", name)[0] == 0
-    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
-    with (tmp_path / "out.csv").open(newline="") as file:
-        from_csv = list(csv.DictReader(file))
-    trained = pq.read_table(finished / "assignments.parquet").to_pydict()
-    assert table["cluster"] == trained["cluster"]
-    assert [int(row["cluster"]) for row in rows] == table["cluster"]
-    assert [int(row["cluster"]) for row in from_csv] == table["cluster"]
-    assert [row["name"] for row in rows] == table["name"]
 
 
 def test_evaluate_scores_the_run_itself_and_other_images(dcdc, finished, tiny_file):

@@ -1,9 +1,16 @@
+import errno
 import os
 import stat
 
 import pytest
 
-from dcdc.runtime.atomic_files import atomic_file, atomic_folder, remove_leftovers, write_text
+from dcdc.runtime.atomic_files import (
+    atomic_file,
+    atomic_folder,
+    place,
+    remove_leftovers,
+    write_text,
+)
 
 
 def test_a_file_appears_whole_and_leaves_nothing_beside_it(tmp_path):
@@ -64,3 +71,36 @@ def test_leftovers_of_a_killed_writer_are_cleared_and_nothing_else(tmp_path):
     (tmp_path / ".hidden").write_text("mine")
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hidden", "partial.txt"]
+
+
+@pytest.fixture(params=["one disk", "two disks"])
+def disks(request, monkeypatch):
+    """Two disks as the kernel shows them: no link leads from one to the other."""
+    if request.param == "two disks":
+
+        def refuse(*_, **__):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+        monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("disks")
+def test_a_file_is_moved_to_a_free_place_and_never_over_another(tmp_path):
+    (tmp_path / "made").write_text("new")
+    place(tmp_path / "made", tmp_path / "there.txt")
+    assert (tmp_path / "there.txt").read_text() == "new"
+    assert not (tmp_path / "made").exists()
+    (tmp_path / "made").write_text("newer")
+    (tmp_path / "link").symlink_to("nowhere")
+    for taken in ("there.txt", "link"):
+        with pytest.raises(FileExistsError):
+            place(tmp_path / "made", tmp_path / taken)
+    assert (tmp_path / "there.txt").read_text() == "new"
+    assert {path.name for path in tmp_path.iterdir()} == {"made", "there.txt", "link"}
+
+
+def test_a_move_that_was_cut_between_its_two_steps_is_finished(tmp_path):
+    (tmp_path / "made").write_text("new")
+    (tmp_path / "there").hardlink_to(tmp_path / "made")
+    place(tmp_path / "made", tmp_path / "there")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]

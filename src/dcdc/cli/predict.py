@@ -1,60 +1,157 @@
 """`dcdc predict RUN DATA`: the clusters of new images."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.errors import InputError
 
+if TYPE_CHECKING:
+    from dcdc.data import Skipped
+    from dcdc.data.image_stream import ImageStream
+    from dcdc.engine.trained_model import TrainedModel
+    from dcdc.prediction.session import Predicted
+    from dcdc.prediction.sorting import Sorting
+
 
 def predict(
     run: Run,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option(help="File to write, .csv or .parquet; default CSV on stdout.")
+        Path | None,
+        typer.Option(help="File to write, .csv, .parquet or .jsonl; default CSV on stdout."),
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="Features of every row of --out, as .npy (N x D float32).")
+    ] = None,
+    copy_to: Annotated[
+        Path | None, typer.Option(help="Copy every image file into a folder per cluster in here.")
+    ] = None,
+    link_to: Annotated[
+        Path | None, typer.Option(help="As --copy-to, but by symbolic links to where files lie.")
     ] = None,
     device: DeviceName = "auto",
     target: Target = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
-    """Assign the images of DATA to the clusters of a finished run."""
-    if out is not None and out.suffix not in (".csv", ".parquet"):
-        raise InputError(f"--out {out} must end in .csv or .parquet")
-    if out is not None and out.exists():
-        raise InputError(f"{out} exists: choose another --out")
+    """Assign the images of DATA to the clusters of a finished run.
 
-    from dcdc.cli.console import say
-    from dcdc.cli.reading import read_images
-    from dcdc.run import load, target_names
-    from dcdc.run_folder import RunFolder, write_assignments
+    Stopped or killed, the same command with --out goes on where it was.
+    """
+    _check_flags(out, features, copy_to, link_to)
 
-    cluster_names = RunFolder.open(run).read_names()
+    from dcdc.cli.console import note
+    from dcdc.prediction.answers import images_for
+    from dcdc.prediction.sorting import Sorting
+    from dcdc.run import load
+
     model = load(run, device)
-    image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
-    assigned = model.assign(image_set)
+    images = images_for(model, data, target=target)
+    if not quiet and images.loses_colour():
+        note("some images are in colour, the model sees them in grey, as it was trained")
     if out is None:
-        import csv
-        import sys
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        named = bool(cluster_names)
-        writer.writerow(("name", "cluster", "confidence", "cluster_name")[: 3 + named])
-        writer.writerows(
-            (name, cluster, f"{confidence:.4f}", cluster_names.get(int(cluster)))[: 3 + named]
-            for name, cluster, confidence in zip(
-                image_set.names, assigned.assignments, assigned.confidence, strict=True
-            )
-        )
+        _print_rows(model, images, on_bad, quiet)
         return
-    write_assignments(
-        out,
-        image_set.names,
-        assigned.assignments,
-        assigned.confidence,
-        target_names(image_set),
-        cluster_names=cluster_names,
-    )
-    say(f"{image_set.n_images:,} images assigned: {out}")
+    folder = copy_to or link_to
+    sorting = None if folder is None else Sorting(folder, by_link=link_to is not None)
+    _write(model, images, out, features, sorting, on_bad, quiet)
+
+
+def _check_flags(
+    out: Path | None, features: Path | None, copy_to: Path | None, link_to: Path | None
+) -> None:
+    if copy_to is not None and link_to is not None:
+        raise InputError("--copy-to and --link-to exclude each other: choose one")
+    if out is not None:
+        from dcdc.prediction.targets import check_names, refuse_existing, work_path
+
+        check_names(out, features)
+        if not work_path(out).exists():
+            refuse_existing(out, features)
+        return
+    for flag, path in (("features", features), ("copy-to", copy_to), ("link-to", link_to)):
+        if path is not None:
+            raise InputError(f"--{flag} needs a table of the rows: say where by --out FILE")
+
+
+def _print_rows(model: "TrainedModel", images: "ImageStream", on_bad: str, quiet: bool) -> None:
+    import sys
+
+    from dcdc.cli.progress import counting
+    from dcdc.cli.reading import tell_skipped
+    from dcdc.prediction.answers import predict_rows
+    from dcdc.prediction.formats import Csv
+
+    table, done = Csv(), 0
+    skipped: list[Skipped] = []
+    with counting(quiet=quiet or sys.stdout.isatty()) as progress:
+        for rows in predict_rows(model, images, on_bad=on_bad, on_skip=skipped.append):
+            if not done:
+                sys.stdout.buffer.write(table.head(rows.schema))
+            sys.stdout.buffer.write(table.piece(rows))
+            sys.stdout.buffer.flush()
+            done += rows.num_rows
+            progress("predicting", done + len(skipped), len(images))
+    tell_skipped(skipped)
+
+
+def _write(
+    model: "TrainedModel",
+    images: "ImageStream",
+    out: Path,
+    features: Path | None,
+    sorting: "Sorting | None",
+    on_bad: str,
+    quiet: bool,
+) -> None:
+    from dcdc.cli.console import note
+    from dcdc.cli.faults import SIGNAL_EXIT, stop
+    from dcdc.cli.progress import counting
+    from dcdc.prediction.session import PredictionStopped, predict_to_file
+
+    def on_kept(n_kept: int) -> None:
+        if not quiet:
+            note(f"{n_kept:,} of {len(images):,} images were done before: going on with the rest")
+
+    try:
+        with counting(quiet=quiet) as progress:
+            predicted = predict_to_file(
+                model,
+                images,
+                out,
+                features=features,
+                sorting=sorting,
+                on_bad=on_bad,
+                progress=progress,
+                on_kept=on_kept,
+            )
+    except PredictionStopped as stopped:
+        stop(str(stopped), SIGNAL_EXIT[stopped.signal])
+    _show(predicted, out, features, sorting)
+
+
+def _show(
+    predicted: "Predicted", out: Path, features: Path | None, sorting: "Sorting | None"
+) -> None:
+    from dcdc.cli.console import note, say
+    from dcdc.cli.reading import tell_skipped
+
+    tell_skipped(predicted.skipped)
+    if predicted.n_unlike is None:
+        note(
+            "the model keeps no features of its training images (or too few), so none are told "
+            "to be unlike them"
+        )
+    unlike = f", {predicted.n_unlike:,} unlike the training set" if predicted.n_unlike else ""
+    say(f"{predicted.n_images:,} images assigned{unlike}: {out}")
+    if predicted.skipped_file is not None:
+        say(f"{len(predicted.skipped):,} images skipped: {predicted.skipped_file}")
+    if features is not None:
+        say(f"features: {features}")
+    if sorting is not None and predicted.sorted is not None:
+        how = "linked" if sorting.by_link else "copied"
+        there = f", {predicted.sorted.n_there:,} there already" if predicted.sorted.n_there else ""
+        say(f"{predicted.sorted.n_placed:,} files {how}{there}: {sorting.folder}")

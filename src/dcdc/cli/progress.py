@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -90,6 +91,34 @@ def watching(*, quiet: bool = False) -> Iterator[ProgressObserver]:
     )
     with Progress(*columns, console=err, transient=True) as progress:
         yield ProgressObserver(progress)
+
+
+@contextmanager
+def counting(*, quiet: bool = False) -> "Iterator[Callable[[str, int, int], None]]":
+    """A callback (what, done, total) for stages of known length: a bar, images/s and time left."""
+    if quiet or not err.is_terminal:
+        yield lambda *_: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    tasks: dict[str, tuple[TaskID, int, float]] = {}
+    with Progress(*columns, console=err, transient=True) as progress:
+
+        def count(what: str, done: int, total: int) -> None:
+            now = time.perf_counter()
+            if what not in tasks:
+                task = progress.add_task(what, total=total, completed=done, rate="")
+                tasks[what] = task, done, now
+            task, first, started = tasks[what]
+            rate = f"{(done - first) / (now - started):,.0f} images/s" if done > first else ""
+            progress.update(task, completed=done, rate=rate)
+
+        yield count
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The reading of images, with a bar, that several verbs share."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ from dcdc.cli.progress import decoding
 from dcdc.config import DataConfig
 
 if TYPE_CHECKING:
-    from dcdc.data import ImageSet
+    from dcdc.data import ImageSet, Skipped
 
 _MOST_SKIPPED_SHOWN = 5
 
@@ -29,12 +30,16 @@ def read_images(source: str, *, quiet: bool, **how: Any) -> "ImageSet":
 
     with decoding(quiet=quiet) as progress:
         image_set = load_images(source, **how, progress=progress, on_wait=on_wait)
-    for skipped in image_set.skipped[:_MOST_SKIPPED_SHOWN]:
-        note(f"skipped {skipped.name}: {skipped.reason}")
-    if len(image_set.skipped) > _MOST_SKIPPED_SHOWN:
-        note(f"skipped {len(image_set.skipped) - _MOST_SKIPPED_SHOWN:,} more images")
+    tell_skipped(image_set.skipped)
     if image_set.targets is None and how.get("target") is None and not quiet:
         columns = label_columns(source)
         if columns:
             note(f"to score against labels, name their column by --target: {', '.join(columns)}")
     return image_set
+
+
+def tell_skipped(skipped: "Sequence[Skipped]") -> None:
+    for each in skipped[:_MOST_SKIPPED_SHOWN]:
+        note(f"skipped {each.name}: {each.reason}")
+    if len(skipped) > _MOST_SKIPPED_SHOWN:
+        note(f"skipped {len(skipped) - _MOST_SKIPPED_SHOWN:,} more images")

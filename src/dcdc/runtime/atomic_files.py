@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all, whatever happens while they are written."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -42,6 +43,30 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def place(source: Path, target: Path) -> None:
+    """Moves a whole file to `target`, which nothing may hold: FileExistsError otherwise."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        if not os.path.samestat(target.lstat(), source.lstat()):  # a kill came before the last line
+            raise
+    except OSError:  # another disk, or one without hard links
+        _place_copy(source, target)
+    source.unlink()
+
+
+def _place_copy(source: Path, target: Path) -> None:
+    temporary = target.with_name(f".{target.stem}.{os.getpid()}.partial{target.suffix}")
+    try:
+        shutil.copyfile(source, temporary)
+        _flush_to_disk(temporary)
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        temporary.rename(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:

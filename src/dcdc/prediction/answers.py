@@ -1,0 +1,154 @@
+"""A stream of images -> rows of a table, a block at a time.
+
+Shapes: R rows read of a source, N of them kept, D features.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dcdc.data import Skipped
+from dcdc.data.decoded import check_on_bad
+from dcdc.data.image_stream import ImageStream, open_stream
+from dcdc.data.row_cache import Block
+from dcdc.engine.likeness import Likeness, likeness_to
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError
+from dcdc.runtime.device import cpu_threads
+
+LEFT_OUT = -1
+"""In the place of a cluster, where an image could not be read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What became of some rows of the source."""
+
+    rows: pa.RecordBatch
+    """N"""
+    features: NDArray[np.float32]
+    """N x D"""
+    clusters: NDArray[np.int32]
+    """R, or LEFT_OUT."""
+    skipped: tuple[tuple[int, str], ...]
+    """Rows of the source, and why."""
+
+
+def images_for(
+    model: TrainedModel, source: str | Path, *, target: str | None = None
+) -> ImageStream:
+    """Any source of images, brought to the model's size and channels as they are read."""
+    channels = model.network.in_channels
+    return open_stream(source, size=model.size, channels=channels, target=target)
+
+
+def predict_rows(
+    model: TrainedModel,
+    images: ImageStream,
+    *,
+    on_bad: str = "refuse",
+    on_skip: Callable[[Skipped], None] = lambda _: None,
+) -> Iterator[pa.RecordBatch]:
+    """Name, cluster, confidence and the rest of every image, some hundred at a time."""
+    check_on_bad(on_bad)
+    answers = Answers(model, images)
+    with answers.computing():
+        for answered in answers.from_row(0):
+            if answered.skipped and on_bad == "refuse":
+                raise unreadable(images, *answered.skipped[0])
+            for row, why in answered.skipped:
+                on_skip(Skipped(images.names[row], why))
+            yield answered.rows
+
+
+def unreadable(images: ImageStream, row: int, why: str) -> InputError:
+    return InputError(
+        f"cannot read image {images.names[row]} in {images.where}: {why}; repair or remove it, "
+        "or use --on-bad skip"
+    )
+
+
+class Answers:
+    """A model's answers for a stream; what likeness needs is read once."""
+
+    def __init__(self, model: TrainedModel, images: ImageStream) -> None:
+        self.model = model
+        self.images = images
+        features = model.training_features()
+        self.likeness: Likeness | None = None if features is None else likeness_to(features)
+        self.schema = _schema(with_targets=images.targets is not None, named=bool(model.names))
+
+    def computing(self) -> AbstractContextManager[None]:
+        """On as many threads as the model was trained with."""
+        config = self.model.config or {}
+        return cpu_threads(config.get("train", {}).get("threads", 0))
+
+    def fingerprint(self) -> str:
+        """Of everything about the model that a row depends on."""
+        digest = hashlib.sha256()
+        told = (self.model.config, dict(self.model.names), self.model.device.type)
+        digest.update(json.dumps(told, sort_keys=True, default=str).encode())
+        for name, tensor in sorted(self.model.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
+        if self.likeness is not None:
+            digest.update(np.ascontiguousarray(self.likeness.training).data)
+        return digest.hexdigest()
+
+    def from_row(self, start: int) -> Iterator[Answered]:
+        """The same blocks, and so the same numbers, from any block's end on."""
+        for block in self.images.blocks(start, self.model.chunk):
+            yield self._answer(block, start)
+            start += block.n_read
+
+    def _answer(self, block: Block, start: int) -> Answered:
+        left_out = {row for row, _ in block.skipped}
+        kept = [row for row in range(start, start + block.n_read) if row not in left_out]
+        clusters = np.full(block.n_read, LEFT_OUT, np.int32)
+        if not kept:
+            empty = pa.RecordBatch.from_pylist([], self.schema)
+            features = np.empty((0, self.model.network.n_features), np.float32)
+            return Answered(empty, features, clusters, block.skipped)
+        features, assigned = self.model.look_at_pixels(block.pixels)
+        found = assigned.assignments
+        clusters[np.array(kept) - start] = found
+        runner_up, runner_up_confidence = assigned.runner_up()
+        score = None if self.likeness is None else self.likeness.score(features)
+        nothing = [None] * len(kept)
+        columns = {
+            "name": [self.images.names[row] for row in kept],
+            "cluster": found,
+            "confidence": assigned.confidence,
+            "target": self._targets(kept),
+            "runner_up": runner_up,
+            "runner_up_confidence": runner_up_confidence,
+            "unlike": nothing if score is None else score > 1,
+            "unlike_score": nothing if score is None else score,
+            "cluster_name": [self.model.names.get(cluster) for cluster in found.tolist()],
+        }
+        arrays = [pa.array(columns[field.name], field.type) for field in self.schema]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return Answered(rows, features, clusters, block.skipped)
+
+    def _targets(self, rows: list[int]) -> list[str]:
+        if self.images.targets is None:
+            return []
+        return [self.images.class_names[code] for code in self.images.targets[rows].tolist()]
+
+
+def _schema(*, with_targets: bool, named: bool) -> pa.Schema:
+    fields = [("name", pa.string()), ("cluster", pa.int32()), ("confidence", pa.float32())]
+    if with_targets:
+        fields.append(("target", pa.string()))
+    fields += [("runner_up", pa.int32()), ("runner_up_confidence", pa.float32())]
+    fields += [("unlike", pa.bool_()), ("unlike_score", pa.float32())]
+    if named:
+        fields.append(("cluster_name", pa.string()))
+    return pa.schema(fields)

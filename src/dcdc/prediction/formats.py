@@ -1,0 +1,112 @@
+"""Rows as CSV, JSON lines or Parquet: pieces that are appended, and the table they become."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dcdc.runtime.atomic_files import atomic_file
+
+_ROW_GROUP = 2**16
+_TO_QUOTE = re.compile(r'[",\r\n]')
+
+
+class Format(Protocol):
+    def head(self, schema: pa.Schema) -> bytes:
+        """What stands before the first row."""
+        ...
+
+    def piece(self, rows: pa.RecordBatch) -> bytes: ...
+
+    def assemble(self, pieces: Path, table: Path) -> None:
+        """A file of head and pieces becomes the table, which is there whole or not at all."""
+        ...
+
+
+class Csv:
+    def head(self, schema: pa.Schema) -> bytes:
+        return _csv_lines([schema.names])
+
+    def piece(self, rows: pa.RecordBatch) -> bytes:
+        columns = [_as_text(column) for column in rows.columns]
+        return _csv_lines(zip(*columns, strict=True))
+
+    def assemble(self, pieces: Path, table: Path) -> None:
+        pieces.rename(table)
+
+
+class JsonLines:
+    def head(self, schema: pa.Schema) -> bytes:  # noqa: ARG002 - every line names its fields
+        return b""
+
+    def piece(self, rows: pa.RecordBatch) -> bytes:
+        columns = [_as_values(column) for column in rows.columns]
+        names = rows.schema.names
+        lines = (
+            json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
+            for values in zip(*columns, strict=True)
+        )
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def assemble(self, pieces: Path, table: Path) -> None:
+        pieces.rename(table)
+
+
+class Parquet:
+    """Pieces are messages of an Arrow stream: nothing can be appended to a Parquet file."""
+
+    def head(self, schema: pa.Schema) -> bytes:
+        return bytes(schema.serialize())
+
+    def piece(self, rows: pa.RecordBatch) -> bytes:
+        return bytes(rows.serialize()) if rows.num_rows else b""
+
+    def assemble(self, pieces: Path, table: Path) -> None:
+        with atomic_file(table) as temporary, pa.OSFile(str(pieces)) as file:
+            stream = pa.ipc.open_stream(file)
+            with pq.ParquetWriter(temporary, stream.schema, compression="zstd") as writer:
+                waiting: list[pa.RecordBatch] = []
+                for batch in stream:
+                    waiting.append(batch)
+                    if sum(each.num_rows for each in waiting) >= _ROW_GROUP:
+                        writer.write_table(pa.Table.from_batches(waiting))
+                        waiting.clear()
+                if waiting:
+                    writer.write_table(pa.Table.from_batches(waiting))
+        pieces.unlink()
+
+
+FORMATS: dict[str, Format] = {".csv": Csv(), ".parquet": Parquet(), ".jsonl": JsonLines()}
+
+
+def _csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:
+    return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows).encode()
+
+
+def _csv_cell(value: Any) -> str:
+    """Python's own writer leaves a lone carriage return bare, and readers then split the row."""
+    text = "" if value is None else str(value)
+    if not _TO_QUOTE.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _as_text(column: pa.Array) -> list[Any]:
+    if pa.types.is_boolean(column.type):
+        return [None if value is None else str(value).lower() for value in column.to_pylist()]
+    if pa.types.is_floating(column.type) and not column.null_count:
+        # The shortest that reads back as the same float32.
+        return list(np.asarray(column).astype(str).tolist())
+    return list(column.to_pylist())
+
+
+def _as_values(column: pa.Array) -> list[Any]:
+    if pa.types.is_floating(column.type) and not column.null_count:
+        return [float(text) for text in _as_text(column)]
+    return list(column.to_pylist())

@@ -1,0 +1,251 @@
+"""predict_to_file: every image of a stream answered into files that appear whole, or gone on with.
+
+Shapes: N rows kept, D features.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dcdc.data import Skipped
+from dcdc.data.decoded import check_on_bad
+from dcdc.data.image_stream import ImageStream
+from dcdc.engine.interruption import Interruption
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError
+from dcdc.networks import CLUSTER_HEAD
+from dcdc.prediction.answers import Answered, Answers, unreadable
+from dcdc.prediction.features_file import npy_header
+from dcdc.prediction.formats import FORMATS, Format
+from dcdc.prediction.sorting import Sorted, Sorting, check_sorting, cluster_folders, sort_files
+from dcdc.prediction.targets import check_names, refuse_existing, skipped_path, work_path
+from dcdc.prediction.work_folder import TABLE, WorkFolder, opened_work
+from dcdc.run_folder import skipped_table
+from dcdc.runtime.atomic_files import place, write_text
+
+Progress = Callable[[str, int, int], None]
+"""(what, done, total)"""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    n_images: int
+    """Rows of the table."""
+    n_unlike: int | None
+    """None where the model keeps nothing of its training images to compare with."""
+    skipped: tuple[Skipped, ...]
+    skipped_file: Path | None
+    sorted: Sorted | None
+
+
+class PredictionStopped(Exception):  # noqa: N818 - nothing went wrong
+    """A signal asked to stop; what is done is kept."""
+
+    def __init__(self, signal: str, done: str) -> None:
+        super().__init__(f"stopped by {signal}: {done}; the same command goes on from there")
+        self.signal = signal
+
+
+def predict_to_file(
+    model: TrainedModel,
+    images: ImageStream,
+    out: Path,
+    *,
+    features: Path | None = None,
+    sorting: Sorting | None = None,
+    on_bad: str = "refuse",
+    progress: Progress = lambda *_: None,
+    on_kept: Callable[[int], None] = lambda _: None,
+) -> Predicted:
+    """Rows to `out` (.csv, .parquet, .jsonl) and features to `features` (.npy), line for line.
+
+    Until all is done, the work lies in `OUT.partial`, and a call with the same model and images
+    goes on with it; `on_kept` then hears how many rows there are.
+    """
+    check_on_bad(on_bad)
+    job = _Job(model, images, out, features, sorting, on_bad)
+    job.check()
+    answers = Answers(model, images)
+    heads = {"rows": job.format.head(answers.schema), "clusters": b""}
+    if features is not None:
+        heads["features"] = npy_header(0, model.network.n_features)
+    meaning = {
+        "another model": answers.fingerprint(),
+        "other images or another target": images.fingerprint,
+        "another choice of --features": str(features is not None),
+    }
+    with (
+        _writing(out),
+        opened_work(work_path(out), heads, meaning) as work,
+        Interruption() as interruption,
+    ):
+        if not work.is_whole:
+            job.refuse_existing()
+            if work.n_read:
+                on_kept(work.n_read)
+            job.refuse_bad(work.skipped)
+            with answers.computing():
+                _answer_the_rest(job, answers, work, interruption, progress)
+        return _publish(job, answers, work, interruption, progress)
+
+
+@dataclass(frozen=True)
+class _Job:
+    model: TrainedModel
+    images: ImageStream
+    out: Path
+    features: Path | None
+    sorting: Sorting | None
+    on_bad: str
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.out.suffix]
+
+    @property
+    def folders(self) -> list[str]:
+        n_clusters = self.model.network.heads[CLUSTER_HEAD].out_features
+        assert isinstance(n_clusters, int)
+        return cluster_folders(n_clusters, self.model.names)
+
+    def check(self) -> None:
+        """What can be refused without reading an image."""
+        check_names(self.out, self.features)
+        source = Path(self.images.where)
+        inside = source.is_dir() and self.out.resolve().is_relative_to(source.resolve())
+        if inside and self.out.suffix == ".parquet":
+            raise InputError(
+                f"{self.out} would be read as images of {source} next time: choose an --out "
+                "outside it"
+            )
+        if self.sorting is not None:
+            check_sorting(self.sorting, self.images, self.folders)
+
+    def refuse_existing(self) -> None:
+        refuse_existing(self.out, self.features)
+        skipped = skipped_path(self.out)
+        if self.on_bad == "skip" and skipped.exists():
+            raise InputError(f"{skipped} exists: move it away, or choose another --out")
+
+    def refuse_bad(self, skipped: tuple[tuple[int, str], ...]) -> None:
+        if skipped and self.on_bad == "refuse":
+            raise unreadable(self.images, *skipped[0])
+
+
+def _answer_the_rest(
+    job: _Job,
+    answers: Answers,
+    work: WorkFolder,
+    interruption: Interruption,
+    progress: Progress,
+) -> None:
+    n_images = len(job.images)
+    progress("predicting", work.n_read, n_images)
+    if work.n_read < n_images:
+        with work.appending() as appender:
+            for answered in answers.from_row(work.n_read):
+                job.refuse_bad(answered.skipped)
+                unlike = answered.rows["unlike"].to_pylist() if answers.likeness else []
+                appender.append(
+                    _pieces(job, answered),
+                    n_read=len(answered.clusters),
+                    n_kept=answered.rows.num_rows,
+                    n_unlike=sum(unlike),
+                    skipped=answered.skipped,
+                )
+                progress("predicting", work.n_read, n_images)
+                if interruption.wanted and work.n_read < n_images:
+                    done = f"{work.n_read:,} of {n_images:,} images are kept in {work.path}"
+                    raise PredictionStopped(interruption.wanted, done)
+    if not work.n_kept:
+        row, why = work.skipped[0]
+        work.entries.clear()  # leaves nothing behind
+        raise InputError(
+            f"none of the {n_images} images in {job.images.where} can be read "
+            f"({job.images.names[row]}: {why}): give good images"
+        )
+    work.finish()
+
+
+def _pieces(job: _Job, answered: Answered) -> dict[str, bytes]:
+    pieces = {"rows": job.format.piece(answered.rows), "clusters": answered.clusters.tobytes()}
+    if job.features is not None:
+        pieces["features"] = np.ascontiguousarray(answered.features, "<f4").tobytes()
+    return pieces
+
+
+def _publish(
+    job: _Job,
+    answers: Answers,
+    work: WorkFolder,
+    interruption: Interruption,
+    progress: Progress,
+) -> Predicted:
+    """Each step finds what an earlier start has done of it; the table comes last."""
+    ordered = None
+    if job.sorting is not None:
+        ordered = _sort(job, job.sorting, work, interruption, progress)
+    if job.features is not None and work.part("features").exists():
+        with work.part("features").open("r+b") as file:
+            file.write(npy_header(work.n_kept, job.model.network.n_features))
+        _place(work.part("features"), job.features)
+    skipped = tuple(Skipped(job.images.names[row], why) for row, why in work.skipped)
+    skipped_file = skipped_path(job.out) if skipped else None
+    if skipped_file is not None:
+        write_text(skipped_file, skipped_table((each.name, each.reason) for each in skipped))
+    if work.part("rows").exists() and not work.part(TABLE).exists():
+        job.format.assemble(work.part("rows"), work.part(TABLE))
+    if work.part(TABLE).exists():
+        _place(work.part(TABLE), job.out)
+    n_unlike = work.n_unlike if answers.likeness else None
+    predicted = Predicted(work.n_kept, n_unlike, skipped, skipped_file, ordered)
+    work.remove()
+    return predicted
+
+
+def _sort(
+    job: _Job,
+    sorting: Sorting,
+    work: WorkFolder,
+    interruption: Interruption,
+    progress: Progress,
+) -> Sorted:
+    def on_file(done: int, total: int) -> None:
+        progress("sorting files", done, total)
+        if interruption.wanted and done < total:
+            raise PredictionStopped(interruption.wanted, f"{done:,} of {total:,} files are sorted")
+
+    return sort_files(
+        job.images,
+        np.fromfile(work.part("clusters"), np.int32),
+        job.folders,
+        sorting,
+        key=hashlib.sha256(bytes(job.out.resolve())).hexdigest()[:12],
+        progress=on_file,
+    )
+
+
+def _place(part: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place(part, target)
+    except FileExistsError:
+        raise InputError(
+            f"{target} has come to be meanwhile: move it away, and the same command goes on"
+        ) from None
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or work_path(out)
+        raise InputError(
+            f"cannot write {out}: {error.strerror or error} ({where}); mend this, and the same "
+            "command goes on with what is done"
+        ) from None

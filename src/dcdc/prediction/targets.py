@@ -1,0 +1,30 @@
+"""The files that a prediction is to write: their names, and that nothing holds them yet."""
+
+from pathlib import Path
+
+from dcdc.errors import InputError
+
+SUFFIXES = (".csv", ".parquet", ".jsonl")
+
+
+def work_path(out: Path) -> Path:
+    """Visible, since a person may want to remove it."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def skipped_path(out: Path) -> Path:
+    return out.with_suffix(".skipped.csv")
+
+
+def check_names(out: Path, features: Path | None) -> None:
+    if out.suffix not in SUFFIXES:
+        raise InputError(f"--out {out} must end in .csv, .parquet or .jsonl")
+    if features is not None and features.suffix != ".npy":
+        raise InputError(f"--features {features} must end in .npy")
+
+
+def refuse_existing(out: Path, features: Path | None) -> None:
+    if out.exists():
+        raise InputError(f"{out} exists: choose another --out")
+    if features is not None and features.exists():
+        raise InputError(f"{features} exists: choose other --features")
