@@ -1,9 +1,12 @@
 """Small images that any method can tell apart, and a run short enough for every test."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 import pytest
@@ -77,6 +80,22 @@ TINY_FLAGS = [
 @pytest.fixture(scope="session")
 def tiny_flags() -> list[str]:
     return list(TINY_FLAGS)
+
+
+@pytest.fixture(scope="session")
+def forked():
+    """Starts a real process, to be killed, that need not wait for torch to be imported."""
+    started = []
+
+    def start(call: Callable[[], object]) -> BaseProcess:
+        process = multiprocessing.get_context("fork").Process(target=call)
+        process.start()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -87,16 +86,22 @@ def test_the_formats_say_the_same(predicted, tmp_path):
                 assert str(value).lower() == row[name].lower()
 
 
-def in_a_process(call) -> int:
-    """The exit code of a real process that runs `call`; no import has to be waited for."""
-    process = multiprocessing.get_context("fork").Process(target=call)
-    process.start()
-    process.join(60)
-    return process.exitcode
+@pytest.fixture
+def exit_code(forked):
+    """Of a real process that runs a call."""
+
+    def run(call) -> int:
+        process = forked(call)
+        process.join(60)
+        return process.exitcode
+
+    return run
 
 
 @pytest.mark.parametrize("at", range(4, 17, 3))
-def test_killed_with_a_write_half_done_it_goes_on(predicted, out, at, tmp_path, monkeypatch):
+def test_killed_with_a_write_half_done_it_goes_on(
+    predicted, out, at, exit_code, tmp_path, monkeypatch
+):
     """The process kills itself in the middle of its n-th write: of a part, or of a journal line."""
     undisturbed, before = wanted(predicted, tmp_path, out)
     whole, writes = work_folder._write, 0
@@ -111,7 +116,7 @@ def test_killed_with_a_write_half_done_it_goes_on(predicted, out, at, tmp_path, 
 
     with monkeypatch.context() as patch:
         patch.setattr(work_folder, "_write", half)
-        assert in_a_process(lambda: predicted(out)) == -signal.SIGKILL
+        assert exit_code(lambda: predicted(out)) == -signal.SIGKILL
     assert not (tmp_path / out).exists()
     kept = []
     assert predicted(out, on_kept=kept.append) == undisturbed
@@ -133,7 +138,7 @@ STEPS = (
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.rpartition(".")[2])
 def test_killed_while_files_are_put_in_place_it_goes_on(
-    predicted, photos, out, step, when, tmp_path, monkeypatch
+    predicted, photos, out, step, when, exit_code, tmp_path, monkeypatch
 ):
     (photos / "kind-1" / "01.png").write_bytes(b"torn")
     how = {"on_bad": "skip", "sorting": Sorting(tmp_path / "made" / "sorted")}
@@ -161,7 +166,7 @@ def test_killed_while_files_are_put_in_place_it_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, killing)
-        assert in_a_process(lambda: predicted(out, **how)) == -signal.SIGKILL
+        assert exit_code(lambda: predicted(out, **how)) == -signal.SIGKILL
     if (name, when) != ("remove", "after"):
         again = predicted(out, **how)
         assert again.n_images == undisturbed.n_images == 47

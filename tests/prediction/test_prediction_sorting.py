@@ -1,6 +1,7 @@
 """Files in a folder per cluster: all of them, none touched that was there, none half-written."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +88,23 @@ def test_every_file_has_a_place_of_its_own_and_a_second_call_finds_it(
         assert link.readlink().is_absolute()
 
 
+def test_a_number_that_is_another_files_own_name_is_left_to_it(tmp_path):
+    """All of the same bytes, so that only the names tell them apart."""
+    for name in ("a/x.png", "a_x-2.png", "a_x.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_text("same")
+    files = open_stream(tmp_path / "photos", size=8, channels=1)
+    for expected in (Sorted(3, 0), Sorted(0, 3)):
+        sorting, clusters = Sorting(tmp_path / "sorted"), np.zeros(3, np.int32)
+        done = sort_files(files, clusters, FOLDERS, sorting, key="k", progress=lambda *_: None)
+        assert done == expected
+    assert [Path(name).name for name in found(tmp_path / "sorted")] == [
+        "a_x-2.png",
+        "a_x-3.png",
+        "a_x.png",
+    ]
+
+
 def test_images_that_were_left_out_stay_where_they_are(sort, tmp_path):
     assert sort(np.array([-1, -1, 0, -1, -1, 1], np.int32)) == Sorted(2, 0)
     assert len(found(tmp_path / "sorted")) == 2
@@ -96,11 +114,12 @@ def test_images_that_were_left_out_stay_where_they_are(sort, tmp_path):
 def test_what_is_there_is_never_touched(sort, tmp_path, by_link):
     place = tmp_path / "sorted" / "cluster-01"
     place.mkdir(parents=True)
-    (place / "z.png").write_text("mine")
+    (place / "z.png").write_text("6")  # as long as ours, and as old
+    shutil.copystat(tmp_path / "photos" / "z.png", place / "z.png")
     (place / "z-2.png").symlink_to("nowhere")
     (place / "z-3.png").mkdir()
     assert sort(by_link=by_link) == Sorted(6, 0)
-    assert (place / "z.png").read_text() == "mine"
+    assert (place / "z.png").read_text() == "6"
     assert (place / "z-2.png").readlink().name == "nowhere"
     assert (place / "z-4.png").read_text() == "5"
     assert sort(by_link=by_link) == Sorted(0, 6)

@@ -5,7 +5,7 @@ Shapes: R rows read of a source, N of them kept, D features.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +102,7 @@ class Answers:
             digest.update(np.ascontiguousarray(self.likeness.training).data)
         return digest.hexdigest()
 
-    def from_row(self, start: int) -> Iterator[Answered]:
+    def from_row(self, start: int) -> Generator[Answered, None, None]:
         """The same blocks, and so the same numbers, from any block's end on."""
         for block in self.images.blocks(start, self.model.chunk):
             yield self._answer(block, start)

@@ -5,7 +5,7 @@ Shapes: N rows kept, D features.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,8 +146,11 @@ def _answer_the_rest(
     n_images = len(job.images)
     progress("predicting", work.n_read, n_images)
     if work.n_read < n_images:
-        with work.appending() as appender:
-            for answered in answers.from_row(work.n_read):
+        with (
+            work.appending() as appender,
+            closing(answers.from_row(work.n_read)) as some_answered,
+        ):
+            for answered in some_answered:
                 job.refuse_bad(answered.skipped)
                 unlike = answered.rows["unlike"].to_pylist() if answers.likeness else []
                 appender.append(
@@ -163,7 +166,7 @@ def _answer_the_rest(
                     raise PredictionStopped(interruption.wanted, done)
     if not work.n_kept:
         row, why = work.skipped[0]
-        work.entries.clear()  # leaves nothing behind
+        work.discard()
         raise InputError(
             f"none of the {n_images} images in {job.images.where} can be read "
             f"({job.images.names[row]}: {why}): give good images"

@@ -53,18 +53,7 @@ class WorkFolder:
         self.heads = heads
         self.header = {"format": _FORMAT, "meaning": dict(meaning), "parts": sorted(heads)}
         self.entries: list[Entry] = []
-
-    @property
-    def n_read(self) -> int:
-        return sum(entry.n_read for entry in self.entries)
-
-    @property
-    def n_kept(self) -> int:
-        return sum(entry.n_kept for entry in self.entries)
-
-    @property
-    def n_unlike(self) -> int:
-        return sum(entry.n_unlike for entry in self.entries)
+        self.n_read = self.n_kept = self.n_unlike = 0
 
     @property
     def skipped(self) -> tuple[tuple[int, str], ...]:
@@ -85,11 +74,22 @@ class WorkFolder:
             (self.path / _WHOLE).unlink(missing_ok=True)
         else:
             self._refuse_other_meaning(lines[0])
-            self.entries = list(_entries(lines[1:]))
-            if self.is_whole:
-                return
-            del self.entries[self._n_good_blocks() :]
-        self._cut()
+            entries = list(_entries(lines[1:]))
+            n_good = len(entries) if self.is_whole else self._n_good_blocks(entries)
+            for entry in entries[:n_good]:
+                self.count(entry)
+        if not self.is_whole:
+            self._cut()
+
+    def count(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.n_read += entry.n_read
+        self.n_kept += entry.n_kept
+        self.n_unlike += entry.n_unlike
+
+    def discard(self) -> None:
+        """Nothing that was done is of use: the folder goes when it is closed."""
+        self.entries.clear()
 
     def _refuse_other_files(self) -> None:
         for file in self.path.iterdir():
@@ -112,22 +112,23 @@ class WorkFolder:
             "command to go on with it, remove the folder to start afresh, or choose another --out"
         )
 
-    def _n_good_blocks(self) -> int:
-        return min(self._n_good_pieces(part, head) for part, head in self.heads.items())
+    def _n_good_blocks(self, entries: Sequence[Entry]) -> int:
+        return min(self._n_good_pieces(part, entries) for part in self.heads)
 
-    def _n_good_pieces(self, part: str, head: bytes) -> int:
+    def _n_good_pieces(self, part: str, entries: Sequence[Entry]) -> int:
+        head = self.heads[part]
         try:
             with self.part(part).open("rb") as file:
                 if file.read(len(head)) != head:
                     return 0
-                for number, entry in enumerate(self.entries):
+                for number, entry in enumerate(entries):
                     length, crc = entry.pieces.get(part, (-1, 0))
                     piece = file.read(max(0, length))
                     if len(piece) != length or zlib.crc32(piece) != crc:
                         return number
         except FileNotFoundError:
             return 0
-        return len(self.entries)
+        return len(entries)
 
     def _cut(self) -> None:
         """Parts and journal end after the last entry."""
@@ -179,7 +180,7 @@ class Appender:
             _write(self._files[part], piece)
         entry = Entry(n_read, n_kept, n_unlike, tuple(skipped), sums)
         _write(self._journal, json.dumps(_line(entry)).encode() + b"\n")
-        self._folder.entries.append(entry)
+        self._folder.count(entry)
 
 
 @contextmanager
@@ -234,12 +235,12 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     lines: list[dict[str, Any]] = []
-    for line in text.splitlines(keepends=True):
+    for line in text.splitlines():
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
             break
-        if not isinstance(found, dict) or not line.endswith(b"\n"):
+        if not isinstance(found, dict):
             break
         lines.append(found)
     return lines
