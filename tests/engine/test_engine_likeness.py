@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from dcdc.engine.likeness import FEWEST_IMAGES, likeness_to
 
@@ -30,6 +31,13 @@ def test_scores_are_distances_to_the_nearest_over_the_ordinary_one(cloud):
     assert np.allclose(likeness.score(others), np.array(expected) / ordinary, rtol=1e-3, atol=1e-3)
 
 
+def test_of_many_training_images_none_is_compared_with_itself(cloud):
+    likeness = likeness_to(cloud(2500))  # in more than one piece
+    distances, _ = cKDTree(likeness.training).query(likeness.training, k=2)
+    expected = np.quantile(distances[:, 1], 0.99)
+    assert likeness.ordinary_distance == pytest.approx(expected, rel=1e-3)
+
+
 def test_one_in_a_hundred_of_its_like_is_called_unlike(cloud):
     flagged = likeness_to(cloud(1000)).score(cloud(5000)) > 1
     assert 0.003 < flagged.mean() < 0.02
@@ -42,7 +50,7 @@ def test_a_step_in_a_narrow_direction_is_seen(cloud):
 
 
 def test_training_images_themselves_are_like_themselves(cloud):
-    training = cloud(3000)  # in more than one piece
+    training = cloud(3000)
     assert (likeness_to(training).score(training) < 0.05).all()
 
 

@@ -38,7 +38,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.fixture(params=[".csv", ".parquet", ".jsonl"])
+@pytest.fixture(params=[".csv", ".parquet"])
 def out(request):
     return f"made/out{request.param}"
 
