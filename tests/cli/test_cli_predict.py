@@ -140,6 +140,10 @@ def test_an_older_model_says_once_that_it_cannot_tell_what_is_unlike(
         (("--out", "there.csv"), "there.csv exists: choose another --out"),
         (("--out", "o.csv", "--features", "there.npy"), "there.npy exists"),
         (("--out", "there.csv/o.csv"), "cannot write there.csv/o.csv: Not a directory"),
+        (
+            ("--out", "o.csv", "--features", "there.csv/f.npy"),
+            "there.csv is a file: give a folder",
+        ),
         (("--out", "/proc/o.csv"), "cannot write /proc/o.csv: No such file or directory"),
         (("--out", "o.csv", "--copy-to", "d"), "tiny.npz holds no image files to sort"),
         (("--out", "o.csv", "--on-bad", "ignore"), "give 'refuse' or 'skip'"),
@@ -159,10 +163,10 @@ def test_a_place_for_sorted_files_that_cannot_be_written_is_one_line(
     dcdc, refused, finished, photos, tmp_path
 ):
     (tmp_path / "file").write_text("mine")
+    assert "file is a file" in refused(finished, photos, "--out", "out.csv", "--copy-to", "file")
     line = refused(finished, photos, "--out", "out.csv", "--copy-to", "file/sorted")
     assert "Not a directory" in line
-    assert "the same command goes on" in line
-    # Nothing that was predicted is lost: only the sorting is left to do.
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "photos", "runs"}
     code, out, _ = dcdc("predict", finished, photos, "--out", "out.csv", "--copy-to", "sorted")
     assert (code, "48 files copied" in out) == (0, True)
 

@@ -78,6 +78,11 @@ def predict_to_file(
         "other images or another target": images.fingerprint,
         "another choice of --features": str(features is not None),
     }
+    with _writing(out):  # a place that cannot be had is found before minutes go into predicting
+        for folder in job.other_folders:
+            if folder.exists() and not folder.is_dir():
+                raise InputError(f"{folder} is a file: give a folder")
+            folder.mkdir(parents=True, exist_ok=True)
     with (
         _writing(out),
         opened_work(work_path(out), heads, meaning) as work,
@@ -111,6 +116,12 @@ class _Job:
         n_clusters = self.model.network.heads[CLUSTER_HEAD].out_features
         assert isinstance(n_clusters, int)
         return cluster_folders(n_clusters, self.model.names)
+
+    @property
+    def other_folders(self) -> list[Path]:
+        """Besides that of `out`."""
+        features = [] if self.features is None else [self.features.parent]
+        return features if self.sorting is None else [*features, self.sorting.folder]
 
     def check(self) -> None:
         """What can be refused without reading an image."""
