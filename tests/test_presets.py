@@ -70,28 +70,54 @@ def test_an_unknown_preset_suggests_the_nearest():
         preset("cifar10-papr")
 
 
-@pytest.mark.parametrize("n_images", [8, 100, 100_000])
+def _batches(config):
+    phases = (config.instance, config.train, config.self_label)
+    return [phase.batch_size for phase in phases if phase.epochs]
+
+
+@pytest.mark.parametrize("n_images", [8, 100, 2_000, 100_000])
 @pytest.mark.parametrize("n_clusters", [2, 10, 200])
 @pytest.mark.parametrize(("side", "channels"), [(8, 1), (32, 3), (96, 1), (224, 3)])
 @pytest.mark.parametrize("on_gpu", [True, False])
 def test_suggestions_are_valid_and_fit_the_images(n_images, n_clusters, side, channels, on_gpu):
     images = {"n_images": n_images, "side": side, "channels": channels}
     config = suggest(**images, n_clusters=n_clusters, on_gpu=on_gpu)
-    assert 2 <= config.train.batch_size <= n_images
-    assert config.network.trunk == ("small" if side <= 16 or not on_gpu else "resnet18")
+    for batch_size in _batches(config):
+        assert 2 <= batch_size <= n_images
+    assert config.train.neighbours < n_images
+    assert (config.network.trunk == "small") == (side <= 16 or not on_gpu)
     assert (config.augment.flip > 0) == (channels == 3)
 
 
-def test_the_suggested_epochs_fall_as_images_grow_in_number():
-    epochs = [
-        suggest(n_images=n, side=32, channels=3, n_clusters=10, on_gpu=True).train.epochs
-        for n in (100, 10_000, 100_000, 10_000_000)
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_the_suggested_epochs_fall_as_images_grow_in_number(on_gpu):
+    phases = [
+        (config.instance.epochs, config.train.epochs, config.self_label.epochs)
+        for config in (
+            suggest(n_images=n, side=32, channels=3, n_clusters=10, on_gpu=on_gpu)
+            for n in (2_000, 10_000, 100_000, 10_000_000)
+        )
     ]
-    assert epochs == sorted(epochs, reverse=True)
-    assert (epochs[0], epochs[-1]) == (200, 20)
-    images = {"n_images": 10_000, "channels": 3, "n_clusters": 10}
-    assert suggest(**images, side=8, on_gpu=True).train.epochs < epochs[1]
-    assert suggest(**images, side=32, on_gpu=False).train.epochs < epochs[1]
+    for epochs in zip(*phases, strict=True):
+        assert list(epochs) == sorted(epochs, reverse=True)
+    assert sum(phases[-1]) < sum(phases[0])
+
+
+@pytest.mark.parametrize(("name", "n_images"), [("cifar10", 60_000), ("stl10", 13_000)])
+def test_photos_on_a_gpu_are_trained_about_as_our_presets_train_theirs(name, n_images):
+    known = preset(name)
+    found = suggest(n_images=n_images, side=known.data.size, channels=3, n_clusters=10, on_gpu=True)
+    assert found.network.trunk == known.network.trunk
+    assert found.instance.batch_size == known.instance.batch_size
+    for of in (lambda c: c.instance, lambda c: c.train, lambda c: c.self_label):
+        assert of(found).epochs == pytest.approx(of(known).epochs, rel=0.1)
+    assert (found.train.heads, found.train.head_start) == ("joint", "spherical-k-means")
+
+
+@pytest.mark.parametrize(("n_images", "channels"), [(1_999, 3), (60_000, 1)])
+def test_few_or_grey_images_go_without_instance_contrast(n_images, channels):
+    images = {"n_images": n_images, "side": 32, "channels": channels}
+    assert not suggest(**images, n_clusters=10, on_gpu=True).instance.epochs
 
 
 def test_a_cpu_is_given_smaller_photos():
@@ -106,11 +132,17 @@ def test_what_was_chosen_is_explained_with_what_changes_it():
     assert perturbed == "perturbed by crop_scale, brightness, contrast, saturation, hue, grey, flip"
     grey = explained(suggest(n_images=500, side=32, channels=1, n_clusters=12, on_gpu=False))
     assert grey[-1][0] == "perturbed by rotation, shift, scale, shear, noise"
+    photos = dict(
+        explained(suggest(n_images=13_000, side=96, channels=3, n_clusters=10, on_gpu=True))
+    )
+    first = "features first: 492 epochs of instance contrast, then K-Means, then both heads"
+    assert photos[first] == "--set instance.epochs="
+    assert photos["self-labels at the end: 15 epochs"] == "--set self_label.epochs="
 
 
 def test_the_suggested_batch_grows_with_the_clusters():
     sizes = [
-        suggest(n_images=10_000, side=32, channels=3, n_clusters=k, on_gpu=True).train.batch_size
+        suggest(n_images=10_000, side=32, channels=3, n_clusters=k, on_gpu=False).train.batch_size
         for k in (2, 10, 20, 50, 500)
     ]
     assert sizes == sorted(sizes)

@@ -160,15 +160,22 @@ def preset(name: str) -> RunConfig:
     return PRESETS[name]
 
 
+FEWEST_FOR_CONTRAST = 2_000
+"""Images: features by instance contrast were tried on 13,000 and more."""
+
+
 def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    The batch grows with the clusters, as the paper argues; tiny images, and all on a CPU, take
-    the small trunk; grey images, where a mirror image may mean something else, are turned and
-    shifted instead of flipped and recoloured; epochs fall as images grow in number, further on a
-    CPU. Features come first and the cluster head starts by K-Means on them.
+    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there. For others the batch
+    grows with the clusters, as the paper argues; tiny images, and all on a CPU, take the small
+    trunk; grey images, where a mirror image may mean something else, are turned and shifted instead
+    of flipped and recoloured; epochs fall as images grow in number, further on a CPU. Features come
+    first and the cluster head starts by K-Means on them.
     """
     tiny = side <= 16
+    if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
+        return _for_photos(n_images, side, n_clusters)
     n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
     if tiny:
         n_steps, fewest_epochs = 1_000, 20
@@ -180,7 +187,7 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
         n_clusters=n_clusters,
         network=NetworkConfig(
             trunk="small" if tiny or not on_gpu else "resnet18",
-            over_clusters=min(max(70, 7 * n_clusters // 2), max(2, n_images // 4)),
+            over_clusters=_over_clusters(n_images, n_clusters),
         ),
         augment=_GREY_AUGMENT if channels == 1 else replace(_PAPER_AUGMENT, hue=0.1),
         train=TrainConfig(
@@ -191,6 +198,42 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
             threads=1 if tiny else 0,
         ),
     )
+
+
+def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
+    small = side <= 48
+
+    def epochs(n_steps: int, batch_size: int, fewest: int, most: int) -> int:
+        return min(max(n_steps * batch_size // n_images, fewest), most)
+
+    batch = 512 if small and n_images >= 4_000 else 256
+    config = _ours(
+        n_clusters,
+        size=side,
+        resize_to=round(1.2 * side),
+        trunk="resnet18-unpooled" if small else "resnet18",
+        instance_epochs=epochs(25_000, batch, 30, 500),
+        instance_batch=batch,
+    )
+    return replace(
+        config,
+        network=replace(config.network, over_clusters=_over_clusters(n_images, n_clusters)),
+        train=replace(
+            config.train,
+            epochs=epochs(2_500, 512, 5, 20),
+            batch_size=min(512, n_images // 2),
+            neighbours=min(10, max(1, n_images // (5 * n_clusters))),
+        ),
+        self_label=replace(
+            config.self_label,
+            epochs=epochs(1_800, 512, 4, 15),
+            batch_size=min(config.self_label.batch_size, n_images // 2),
+        ),
+    )
+
+
+def _over_clusters(n_images: int, n_clusters: int) -> int:
+    return min(max(70, 7 * n_clusters // 2), max(2, n_images // 4))
 
 
 def for_gpu(config: RunConfig) -> bool:
@@ -218,14 +261,21 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         if field.name not in ("resize_to", "crop_ratio")
         and getattr(augment, field.name) != field.default
     ]
-    first = f"{train.over_clustering_first:g} epochs, then K-Means, then both heads"
+    instance, self_label = config.instance.epochs, config.self_label.epochs
+    heads = f"{train.over_clustering_first:g} epochs, then K-Means, then both heads"
+    features = ("--set train.over_clustering_first=", heads)
+    if instance:
+        heads = f"{instance} epochs of instance contrast, then K-Means, then both heads"
+        features = ("--set instance.epochs=", heads)
+    last = [(f"self-labels at the end: {self_label} epochs", "--set self_label.epochs=")]
     return [
         (f"images of {config.data.size} pixels a side", "--size"),
         (f"trunk {network.trunk}", "--set network.trunk=resnet18, resnet34 or small"),
         (f"batch of {train.batch_size} images", "--batch-size"),
         (f"{train.n_repeats} perturbed copies of each", "--set train.n_repeats="),
         (f"{train.epochs} epochs, seed {train.seed}", "--epochs, --seed"),
-        (f"features first: {first}", "--set train.over_clustering_first="),
+        (f"features first: {features[1]}", features[0]),
+        *(last if self_label else []),
         (f"{network.over_clusters} over-clusters", "--set network.over_clusters="),
         (f"perturbed by {', '.join(perturbations)}", "--set augment.NAME="),
     ]
