@@ -43,8 +43,9 @@ class Store(Protocol):
         """In the order of `indices`; those from N on are extra images."""
         ...
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        """Every answered image once, in order, at most `chunk_size` at a time."""
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        """Every answered image once, or those of some rows in a run, in order, at most
+        `chunk_size` at a time."""
         ...
 
 
@@ -99,9 +100,10 @@ class DeviceStore:
         on_device = indices.to(self._nhwc.device, non_blocking=True)
         return self._nhwc.index_select(0, on_device).permute(0, 3, 1, 2)
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        for start in range(0, self.n_answered, chunk_size):
-            yield self.images[start : min(start + chunk_size, self.n_answered)]
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        start, stop = _run(rows, self.n_answered)
+        for first in range(start, stop, chunk_size):
+            yield self.images[first : min(first + chunk_size, stop)]
 
 
 class StreamedStore:
@@ -146,9 +148,10 @@ class StreamedStore:
             nhwc = ahead.take()
         return nhwc.permute(0, 3, 1, 2)
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        starts = range(0, self.n_answered, chunk_size)
-        chunks = [np.arange(s, min(s + chunk_size, self.n_answered)) for s in starts]
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        start, stop = _run(rows, self.n_answered)
+        starts = range(start, stop, chunk_size)
+        chunks = [np.arange(s, min(s + chunk_size, stop)) for s in starts]
         if not chunks:
             return
         with closing(self._read_ahead(chunks, n_ahead=1)) as ahead:
@@ -164,6 +167,12 @@ class StreamedStore:
     def _read_ahead(self, batches: Sequence[NDArray[np.int64]], n_ahead: int) -> ReadAhead:
         slots = self._lane.slots(n_ahead, (len(batches[0]), *self._row_shape))
         return ReadAhead(self._rows.read, batches, slots)
+
+
+def _run(rows: slice | None, n_answered: int) -> tuple[int, int]:
+    start, stop, step = (rows or slice(None)).indices(n_answered)
+    assert step == 1, rows
+    return start, stop
 
 
 def _check_announced(indices: Tensor, announced: NDArray[np.int64]) -> None:

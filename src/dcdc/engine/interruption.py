@@ -7,9 +7,14 @@ from typing import Any
 
 
 class Interruption:
-    """Inside the block the first signal sets `wanted`; a second one acts as it always does."""
+    """Inside the block the first signal sets `wanted`; a second one acts as it always does.
 
-    def __init__(self) -> None:
+    Not so with `patient`: torchrun repeats to its processes what a terminal has told them already,
+    and ends by itself those that take too long.
+    """
+
+    def __init__(self, *, patient: bool = False) -> None:
+        self.patient = patient
         self.wanted: str | None = None
         """Name of the signal received, if any."""
         self._before: dict[signal.Signals, Any] = {}
@@ -26,7 +31,8 @@ class Interruption:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.wanted = signal.Signals(number).name
-        self._restore()
+        if not self.patient:
+            self._restore()
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
