@@ -1,12 +1,16 @@
 """`dcdc predict RUN DATA`: the clusters of new images."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.errors import InputError
+
+if TYPE_CHECKING:
+    from dcdc.data import ImageSet
+    from dcdc.engine.assignment import Assigned
 
 
 def predict(
@@ -26,15 +30,28 @@ def predict(
     if out is not None and out.exists():
         raise InputError(f"{out} exists: choose another --out")
 
-    from dcdc.cli.console import say
+    from dcdc.cli.joining import joined_processes
     from dcdc.cli.reading import read_images
-    from dcdc.run import load, target_names
-    from dcdc.run_folder import RunFolder, write_assignments
+    from dcdc.run import load
+    from dcdc.run_folder import RunFolder
 
     cluster_names = RunFolder.open(run).read_names()
-    model = load(run, device)
-    image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
-    assigned = model.assign(image_set)
+    with joined_processes(device) as processes:
+        model = load(run, device, processes)
+        how = {"size": model.size, "target": target, "on_bad": on_bad}
+        image_set = read_images(data, processes, **how, quiet=quiet)
+        assigned = model.assign(image_set)
+    if processes.is_first:
+        _write(image_set, assigned, cluster_names, out)
+
+
+def _write(
+    image_set: "ImageSet", assigned: "Assigned", cluster_names: dict[int, str], out: Path | None
+) -> None:
+    from dcdc.cli.console import say
+    from dcdc.run import target_names
+    from dcdc.run_folder import write_assignments
+
     if out is None:
         import csv
         import sys

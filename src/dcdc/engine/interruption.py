@@ -5,6 +5,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from dcdc.errors import PeerLostError
+
 
 class Interruption:
     """Inside the block the first signal sets `wanted`; a second one acts as it always does.
@@ -26,8 +28,10 @@ class Interruption:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._restore()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A lost process has torchrun end the others: they should still say why.
+        if kind is None or not issubclass(kind, PeerLostError):
+            self._restore()
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.wanted = signal.Signals(number).name

@@ -20,6 +20,7 @@ class Launch:
     local_rank: int = 0
     """Among the processes of this host."""
     restarts: int = 0
+    restarts_left: int = 0
     job: str | None = None
     """The same for every start of a job, where torchrun was given or made a name for it."""
     timeout: float = DEFAULT_TIMEOUT
@@ -36,11 +37,13 @@ def read_launch() -> Launch:
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         return Launch()
     job = os.environ.get("TORCHELASTIC_RUN_ID")
+    restarts = _whole("TORCHELASTIC_RESTART_COUNT")
     return Launch(
         rank=_whole("RANK"),
         size=_whole("WORLD_SIZE"),
         local_rank=_whole("LOCAL_RANK"),
-        restarts=_whole("TORCHELASTIC_RESTART_COUNT"),
+        restarts=restarts,
+        restarts_left=max(0, _whole("TORCHELASTIC_MAX_RESTARTS") - restarts),
         job=None if job in (None, "", "none") else job,
         timeout=_timeout(),
         force=os.environ.get(FORCE, "") not in ("", "0"),
