@@ -1,10 +1,9 @@
 """Which of several processes tells of a fault: a fault of one soon is a fault of all."""
 
-import os
 import time
-from datetime import timedelta
 
 from dcdc.runtime.launch import Launch
+from dcdc.runtime.meeting_point import meet
 
 _SECONDS_TO_ASK = 5
 _SECONDS_OF_A_CLAIM = 30
@@ -17,24 +16,14 @@ def may_tell(launch: Launch) -> bool:
     """For the first that asks; where nobody can be asked, for the first process of each host."""
     if launch.size == 1:
         return True
-    # Late: a wrong flag should not have to wait for torch where it is one process's alone.
-    from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
-
     if launch.rank:
         time.sleep(_SECONDS_FOR_THE_FIRST)
     mine = f"{time.time()} {launch.rank}"
     try:
-        store = TCPStore(
-            os.environ["MASTER_ADDR"],
-            int(os.environ["MASTER_PORT"]),
-            is_master=False,
-            wait_for_workers=False,
-            timeout=timedelta(seconds=_SECONDS_TO_ASK),
-        )
-        claims = PrefixStore(f"dcdc/{launch.restarts}", store)
-        held = claims.compare_set("told", "", mine).decode()
+        store = meet(launch, _SECONDS_TO_ASK, may_host=False)
+        held: str = store.compare_set("told", "", mine).decode()
         if held != mine and time.time() - float(held.split()[0]) > _SECONDS_OF_A_CLAIM:
-            held = claims.compare_set("told", held, mine).decode()
-    except (RuntimeError, KeyError, ValueError):  # torch's own are RuntimeErrors
+            held = store.compare_set("told", held, mine).decode()
+    except (RuntimeError, ValueError):  # torch's own are RuntimeErrors
         return launch.local_rank == 0
     return held == mine

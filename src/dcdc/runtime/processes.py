@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dcdc.errors import InputError, PeerLostError
 from dcdc.runtime.launch import Launch
+from dcdc.runtime.meeting_point import meet
 from dcdc.runtime.shares import share, share_sizes
 
 Result = TypeVar("Result")
@@ -186,7 +187,13 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     timeout = timedelta(seconds=launch.timeout)
     try:
-        dist.init_process_group(backend, timeout=timeout)
+        dist.init_process_group(
+            backend,
+            store=meet(launch, launch.timeout),
+            rank=launch.rank,
+            world_size=launch.size,
+            timeout=timeout,
+        )
         aside = dist.new_group(backend="gloo", timeout=timeout)
     except (RuntimeError, ValueError) as error:
         raise PeerLostError(
