@@ -45,7 +45,8 @@ class CopyGroupNorm(nn.BatchNorm2d):
         if kernels is not None:
             groups = self.groups or (len(x),)
             return kernels.fused_norm(
-                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork)
+                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork),
+                processes=self.processes,
             )
         y = _add_and_relu(self._normed(x), residual, relu)
         return (y, y) if fork else y
@@ -57,7 +58,7 @@ class CopyGroupNorm(nn.BatchNorm2d):
 
     def _kernels_for(self, x: Tensor, residual: Tensor | None = None) -> _Kernels | None:
         """None where they cannot do it."""
-        if not self.training or x.device.type != _FUSED_DEVICE or self.processes.joined:
+        if not self.training or x.device.type != _FUSED_DEVICE:
             return None
         groups = _checked(self.groups, x) or (len(x),)
         kernels = _kernels()
@@ -84,7 +85,9 @@ class PooledNorm(CopyGroupNorm):
         kernels = self._kernels_for(x)
         if kernels is not None:
             groups = self.groups or (len(x),)
-            return kernels.fused_pooled_norm(x, *self._state(), groups, self.momentum, self.eps)
+            return kernels.fused_pooled_norm(
+                *(x, *self._state(), groups, self.momentum, self.eps), processes=self.processes
+            )
         y = super().forward(x)
         assert isinstance(y, Tensor)
         y = F.max_pool2d(y, kernel_size=2, stride=2, padding=1)

@@ -41,7 +41,7 @@ class _SharedNorm(torch.autograd.Function):
         processes: Processes,
     ) -> tuple[Tensor, Tensor, Tensor]:
         own = torch.stack([_statistics(part) for part in torch.split(_wide(x), list(groups))])
-        mean, squares, count = _together(processes.gather(own), x)
+        mean, squares, count = merged(processes.gather(own))
         variance = squares / count
         scale = (variance + eps).rsqrt()
         y = torch.cat(
@@ -90,18 +90,17 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _statistics(part: Tensor) -> Tensor:
-    """2C + 1: mean, sum of squares about it, images."""
+    """2C + 1: mean, sum of squares about it, count."""
     axes = [axis for axis in range(part.ndim) if axis != 1]
     variance, mean = torch.var_mean(part, axes, correction=0)
     n = part.numel() // part.shape[1]
-    return torch.cat([mean, variance * n, mean.new_full((1,), len(part))])
+    return torch.cat([mean, variance * n, mean.new_full((1,), n)])
 
 
-def _together(parts: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def merged(parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Mean, sum of squares (G x C) and count (G x 1) of R x G x (2C + 1)."""
-    n_channels = x.shape[1]
-    means, squares, images = torch.split(parts, [n_channels, n_channels, 1], dim=-1)
-    counts = images * x[0, 0].numel()
+    n_channels = parts.shape[-1] // 2
+    means, squares, counts = torch.split(parts, [n_channels, n_channels, 1], dim=-1)
     count = counts.sum(0)
     mean = (means * counts).sum(0) / count
     return mean, (squares + counts * (means - mean) ** 2).sum(0), count
