@@ -1,6 +1,6 @@
 """One process against two that share its batch, on this machine's CPU, in one run.
 
-    python benchmarks/processes.py                     # digits, its own batch and four times as many
+    python benchmarks/processes.py            # digits, its own batch and four times as many
     python benchmarks/processes.py --batch-sizes 256 --rounds 5
 
 Rounds alternate, so that other work on the machine weighs on all alike; medians over the rounds.

@@ -133,8 +133,13 @@ class Processes:
         faults: list[BaseException] = []
         signs = threading.Thread(target=self._exchange_signs, args=(done, faults), daemon=True)
         signs.start()
-        result = work()  # a fault ends this process, and the others hear of it by its silence
-        done.set()
+        try:
+            result = work()
+        except BaseException as fault:  # ends this process: the others hear it fall silent
+            faults.append(fault)
+            raise
+        finally:
+            done.set()
         signs.join()
         if faults:
             raise faults[0]
@@ -142,7 +147,7 @@ class Processes:
 
     def _exchange_signs(self, done: threading.Event, faults: list[BaseException]) -> None:
         try:
-            while True:
+            while not (done.is_set() and faults):
                 still = torch.tensor([0 if done.is_set() else 1])
                 with self._asking(still):
                     dist.all_reduce(still, dist.ReduceOp.MAX, group=self._aside)
