@@ -206,7 +206,8 @@ def build_training(
     """Everything a resolved config asks for, ready to train."""
     model = build_model(config, processes)
     network, device = model.network, model.device
-    share_statistics(network, processes)
+    if processes.joined:
+        share_statistics(network, processes)
     store = open_store(image_set.images, device, image_set.extra)
     observer.note(f"images {store.description}")
     plan = build_plan(config, image_set)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from dcdc.runtime.processes import Processes
 
@@ -40,18 +41,19 @@ class _SharedNorm(torch.autograd.Function):
         groups: tuple[int, ...],
         processes: Processes,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        own = torch.stack([_statistics(part) for part in torch.split(_wide(x), list(groups))])
+        sizes = list(groups)
+        parts = torch.split(_wide(x), sizes)
+        own = torch.stack([_statistics(part) for part in parts])
         mean, squares, count = merged(processes.gather(own))
-        variance = squares / count
-        scale = (variance + eps).rsqrt()
         y = torch.cat(
             [
-                _centred(part, mean[g], scale[g]) * _column(weight, x) + _column(bias, x)
-                for g, part in enumerate(torch.split(_wide(x), list(groups)))
+                F.batch_norm(part, mean[g], squares[g] / count[g], weight, bias, eps=eps)
+                for g, part in enumerate(parts)
             ]
         )
+        scale = (squares / count + eps).rsqrt()
         ctx.save_for_backward(x, weight, mean, scale, count)
-        ctx.groups, ctx.processes = groups, processes
+        ctx.sizes, ctx.processes = sizes, processes
         unbiased = squares / (count - 1)
         ctx.mark_non_differentiable(mean, unbiased)
         return y.to(x.dtype), mean, unbiased
@@ -60,25 +62,27 @@ class _SharedNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, mean, scale, count = ctx.saved_tensors
-        sizes = list(ctx.groups)
         axes = [axis for axis in range(x.ndim) if axis != 1]
-        parts = [
-            (_centred(part, mean[g], scale[g]), wide)
-            for g, (part, wide) in enumerate(
-                zip(torch.split(_wide(x), sizes), torch.split(_wide(grad), sizes), strict=True)
-            )
+        slopes = torch.split(_wide(grad), ctx.sizes)
+        away = [
+            part - _column(mean[g], x) for g, part in enumerate(torch.split(_wide(x), ctx.sizes))
         ]
         # G x 2 x C: sums of the gradient, and of its product with the normalised input
         own = torch.stack(
-            [torch.stack([g.sum(axes), (g * normal).sum(axes)]) for normal, g in parts]
+            [
+                torch.stack([slope.sum(axes), (slope * part).sum(axes) * scale[g]])
+                for g, (slope, part) in enumerate(zip(slopes, away, strict=True))
+            ]
         )
         of_bias, of_weight = own.sum(0)
         means = own.clone()
         ctx.processes.sum_in_place(means)
         means /= count[:, None]
         found = [
-            (g - _column(m[0], x) - normal * _column(m[1], x)) * _column(s * weight, x)
-            for (normal, g), m, s in zip(parts, means, scale, strict=True)
+            torch.addcmul(slope, part, _column(-m[1] * s, x))
+            .sub_(_column(m[0], x))
+            .mul_(_column(s * weight, x))
+            for slope, part, m, s in zip(slopes, away, means, scale, strict=True)
         ]
         of_x = torch.cat(found).to(x.dtype)
         return of_x, of_weight.to(weight.dtype), of_bias.to(weight.dtype), None, None, None
@@ -104,10 +108,6 @@ def merged(parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = counts.sum(0)
     mean = (means * counts).sum(0) / count
     return mean, (squares + counts * (means - mean) ** 2).sum(0), count
-
-
-def _centred(part: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
-    return (part - _column(mean, part)) * _column(scale, part)
 
 
 def _column(values: Tensor, x: Tensor) -> Tensor:
