@@ -255,3 +255,11 @@ def test_only_uint8_images_are_kept():
     for wrong in (np.zeros((2, 8, 8, 3)), np.zeros((2, 8, 8), np.uint8)):
         with pytest.raises(AssertionError):
             DeviceStore(wrong, "cpu")
+
+
+def test_some_rows_in_a_run_come_in_chunks(images, kind):
+    kept = kind(images, "cpu")
+    found = list(kept.in_chunks(2, slice(1, 6)))
+    assert [len(chunk) for chunk in found] == [2, 2, 1]
+    assert np.array_equal(torch.cat(found).numpy(), images[1:6].transpose(0, 3, 1, 2))
+    assert list(kept.in_chunks(3, slice(4, 4))) == []

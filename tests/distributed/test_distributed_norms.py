@@ -9,7 +9,10 @@ from shared_norms import GROUPS, NAMES, example, learnt, norm_of
 
 from dcdc.runtime.shares import share
 
-pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton")
+pytestmark = [
+    pytest.mark.slow,  # Triton interprets its kernels, in two processes
+    pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton"),
+]
 
 
 @pytest.fixture(scope="module")
