@@ -208,7 +208,7 @@ def build_training(
     network, device = model.network, model.device
     if processes.joined:
         share_statistics(network, processes)
-    store = open_store(image_set.images, device, image_set.extra)
+    store = open_store(image_set.images, device, image_set.extra, processes.launch.local_size)
     observer.note(f"images {store.description}")
     plan = build_plan(config, image_set)
     optimiser = _optimiser(config, network, device)

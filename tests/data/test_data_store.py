@@ -56,6 +56,9 @@ def test_only_a_mapped_set_that_is_large_is_streamed(images, tmp_path, monkeypat
     np.save(tmp_path / "a.npy", images)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     assert open_store(mapped, "cpu").is_resident
+    monkeypatch.setattr(store, "_RESIDENT_BYTES", 3 * images.nbytes)
+    assert open_store(mapped, "cpu", n_sharing=3).is_resident
+    assert not open_store(mapped, "cpu", n_sharing=4).is_resident
     monkeypatch.setattr(store, "_RESIDENT_BYTES", images.nbytes - 1)
     assert open_store(images, "cpu").is_resident
     for streamed in (open_store(mapped[:, ::-1], "cpu"), open_store(images, "cpu", extra=mapped)):

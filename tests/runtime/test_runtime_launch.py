@@ -7,6 +7,7 @@ TORCHRUN = {
     "RANK": "3",
     "WORLD_SIZE": "4",
     "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
     "TORCHELASTIC_RESTART_COUNT": "1",
     "TORCHELASTIC_MAX_RESTARTS": "3",
     "TORCHELASTIC_RUN_ID": "photos",
@@ -22,7 +23,7 @@ def test_what_torchrun_says(monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     assert read_launch() == Launch(
-        rank=3, size=4, local_rank=1, restarts=1, restarts_left=2, job="photos"
+        rank=3, size=4, local_rank=1, local_size=2, restarts=1, restarts_left=2, job="photos"
     )
     assert read_launch().is_several
     assert read_launch().timeout == DEFAULT_TIMEOUT

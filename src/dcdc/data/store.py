@@ -49,8 +49,13 @@ class Store(Protocol):
         ...
 
 
-def open_store(images: Images, device: torch.device | str, extra: Images | None = None) -> Store:
-    """Resident where the set fits comfortably, streamed where it does not."""
+def open_store(
+    images: Images, device: torch.device | str, extra: Images | None = None, n_sharing: int = 1
+) -> Store:
+    """Resident where the set fits comfortably, streamed where it does not.
+
+    `n_sharing`: processes that share this host's memory, each with a store of its own.
+    """
     parts = _checked(images, extra)
     n_bytes = sum(part.nbytes for part in parts)
     device = torch.device(device)
@@ -59,7 +64,8 @@ def open_store(images: Images, device: torch.device | str, extra: Images | None 
         fits = n_bytes <= _RESIDENT_SHARE * free
     else:
         # What is in memory already may as well be copied there.
-        fits = n_bytes <= _RESIDENT_BYTES or not any(mapping_of(part) for part in parts)
+        small = n_sharing * n_bytes <= _RESIDENT_BYTES
+        fits = small or not any(mapping_of(part) for part in parts)
     return DeviceStore(images, device, extra) if fits else StreamedStore(images, device, extra)
 
 

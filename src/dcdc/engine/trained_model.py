@@ -121,11 +121,15 @@ class TrainedModel:
         return from_arrays(images, size=self.size)
 
     def assign(self, image_set: ImageSet) -> Assigned:
-        return self.assign_store(open_store(self._checked(image_set).images, self.device))
+        return self.assign_store(self._store_of(image_set))
 
     def features(self, image_set: ImageSet) -> np.ndarray:
-        store = open_store(self._checked(image_set).images, self.device)
+        store = self._store_of(image_set)
         return self.features_of(store, np.arange(len(store)))
+
+    def _store_of(self, image_set: ImageSet) -> Store:
+        n_sharing = self.processes.launch.local_size
+        return open_store(self._checked(image_set).images, self.device, n_sharing=n_sharing)
 
     def assign_store(self, store: Store) -> Assigned:
         def assign(rows: slice) -> np.ndarray:

@@ -18,7 +18,9 @@ class Launch:
     rank: int = 0
     size: int = 1
     local_rank: int = 0
-    """Among the processes of this host."""
+    """Among the processes of this host..."""
+    local_size: int = 1
+    """...and how many they are."""
     restarts: int = 0
     restarts_left: int = 0
     job: str | None = None
@@ -42,6 +44,7 @@ def read_launch() -> Launch:
         rank=_whole("RANK"),
         size=_whole("WORLD_SIZE"),
         local_rank=_whole("LOCAL_RANK"),
+        local_size=max(1, _whole("LOCAL_WORLD_SIZE")),
         restarts=restarts,
         restarts_left=max(0, _whole("TORCHELASTIC_MAX_RESTARTS") - restarts),
         job=None if job in (None, "", "none") else job,

@@ -3,6 +3,7 @@
 Shapes: R processes, each with its share of N rows.
 """
 
+import gc
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -207,7 +208,9 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
             "every host was started"
         ) from error
     yield Processes(launch, joined=True, _aside=aside)
-    # After a fault the process ends without it: leaving a group waits for the others.
+    # After a fault the process ends without it: leaving a group waits for the others. A captured
+    # graph holds on to it, too.
+    gc.collect()
     dist.destroy_process_group()
 
 
