@@ -120,3 +120,9 @@ def test_the_papers_cifar10_preset_steps_on_the_cpu():
 def test_the_papers_cifar10_preset_steps_on_the_gpu(precision):
     terms = steps_of_the_paper_preset("cuda", precision)
     assert all(np.isfinite(list(terms.values())))
+
+
+def test_a_batch_that_the_processes_cannot_share_is_refused(tiny_config, tiny_set):
+    assert resolve(tiny_config, tiny_set, n_processes=16)
+    with pytest.raises(InputError, match="16 images cannot be shared by 17 processes"):
+        resolve(tiny_config, tiny_set, n_processes=17)

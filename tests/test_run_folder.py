@@ -126,3 +126,12 @@ def test_metrics_round_trip(tmp_path):
     folder.write_metrics({"scores": {"acc": 0.5}})
     assert folder.read_metrics() == {"scores": {"acc": 0.5}}
     assert json.loads(folder.metrics_file.read_text())["scores"]["acc"] == 0.5
+
+
+def test_a_run_knows_the_job_that_made_it(tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    assert not folder.is_of_job("photos")
+    folder.write_job("photos")
+    assert folder.is_of_job("photos")
+    assert not folder.is_of_job("other")
+    assert not folder.is_of_job(None)

@@ -23,12 +23,14 @@ from dcdc.engine.objectives import (
     Copy,
     DcdcObjective,
     Function,
+    Gather,
     InstanceObjective,
     Objective,
     Passes,
     SelfLabelObjective,
     as_it_is,
     one_pass,
+    own_rows,
     two_passes,
 )
 from dcdc.engine.observer import Observer
@@ -45,22 +47,25 @@ from dcdc.networks import (
     PROJECTION,
     Aside,
     ClusteringNetwork,
+    share_statistics,
 )
 from dcdc.presets import largest_side, suggest
+from dcdc.runtime.batch_share import BatchShare
 from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
+from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.seeding import derive_seed
 
 COMPILE_FROM_STEPS = 100_000
 """Compiling takes some 20 seconds and saves some 0.4 ms a step on an H200."""
 
 
-def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
-    """Fills in what the images decide, and refuses what they cannot bear."""
+def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> RunConfig:
+    """Fills in what the images decide, and refuses what they or the processes cannot bear."""
     n_images = image_set.n_images
     n_clusters = _count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(f"{n_images} images cannot fill {n_clusters} clusters: lower --clusters")
-    _check_sizes(config, n_images)
+    _check_sizes(config, n_images, n_processes)
     mean, std = config.network.mean, config.network.std
     if mean is None or std is None:
         mean, std = channel_statistics(image_set.images)
@@ -86,7 +91,7 @@ def resolve(config: RunConfig, image_set: ImageSet) -> RunConfig:
     return resolved
 
 
-def _check_sizes(config: RunConfig, n_images: int) -> None:
+def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
     batches = {"--batch-size": config.train.batch_size}
     if config.instance.epochs:
         batches["--set instance.batch_size="] = config.instance.batch_size
@@ -96,6 +101,11 @@ def _check_sizes(config: RunConfig, n_images: int) -> None:
         if size > n_images:
             raise InputError(
                 f"a batch of {size} is larger than the set of {n_images} images: lower {flag}"
+            )
+        if size < n_processes:
+            raise InputError(
+                f"a batch of {size} images cannot be shared by {n_processes} processes: raise "
+                f"{flag}, or start fewer processes"
             )
     if config.train.neighbours >= n_images:
         raise InputError(
@@ -162,7 +172,7 @@ def build_network(config: RunConfig) -> ClusteringNetwork:
         )
 
 
-def build_model(config: RunConfig) -> TrainedModel:
+def build_model(config: RunConfig, processes: Processes = ALONE) -> TrainedModel:
     device = pick_device(config.train.device)
     choose_fastest_convolutions(device)
     network = build_network(config).to(device)
@@ -175,6 +185,7 @@ def build_model(config: RunConfig) -> TrainedModel:
         device=device,
         autocast=partial(autocast, device, _precision(config.train.precision, device)),
         config=to_mapping(config),
+        processes=processes,
     )
 
 
@@ -186,12 +197,18 @@ class Training:
 
 
 def build_training(
-    config: RunConfig, image_set: ImageSet, observer: Observer, folder: Path | None
+    config: RunConfig,
+    image_set: ImageSet,
+    observer: Observer,
+    folder: Path | None,
+    processes: Processes = ALONE,
 ) -> Training:
     """Everything a resolved config asks for, ready to train."""
-    model = build_model(config)
+    model = build_model(config, processes)
     network, device = model.network, model.device
-    store = open_store(image_set.images, device, image_set.extra)
+    if processes.joined:
+        share_statistics(network, processes)
+    store = open_store(image_set.images, device, image_set.extra, processes.launch.local_size)
     observer.note(f"images {store.description}")
     plan = build_plan(config, image_set)
     optimiser = _optimiser(config, network, device)
@@ -202,17 +219,22 @@ def build_training(
     capture = CudaCapture() if on_cuda and config.train.capture else None
     steps: dict[str, Step] = {}
     for phase in plan.phases:
+        share = BatchShare(processes, phase.batch_size) if processes.joined else None
         eager = EagerStep(
             network=network,
             optimiser=optimiser,
             store=store,
-            objective=_objective(phase, config, model, compiled),
+            objective=_objective(
+                phase, config, model, compiled, own_rows if share is None else share.gather
+            ),
             generator=generator,
             aside=aside,
+            share=share,
         )
         steps[phase.kind] = eager
         if capture is not None:
-            n_rows = phase.batch_size * (2 if phase.n_neighbours else 1)
+            n_images = phase.batch_size if share is None else share.n_own
+            n_rows = n_images * (2 if phase.n_neighbours else 1)
             steps[phase.kind] = CapturedStep(eager, n_rows, warn=observer.warn, capture=capture)
     trainer = Trainer(
         plan=plan,
@@ -226,6 +248,7 @@ def build_training(
         expect=store.expect,
         observer=observer,
         folder=folder,
+        processes=processes,
     )
     return Training(model, store, trainer)
 
@@ -314,7 +337,11 @@ def _phases(config: RunConfig) -> list[Phase]:
 
 
 def _objective(
-    phase: Phase, config: RunConfig, model: TrainedModel, compiled: Callable[[Function], Function]
+    phase: Phase,
+    config: RunConfig,
+    model: TrainedModel,
+    compiled: Callable[[Function], Function],
+    gather: Gather,
 ) -> Objective:
     def applied(copy: Copy) -> Function:
         return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
@@ -325,6 +352,7 @@ def _objective(
             temperature=config.instance.temperature,
             autocast=model.autocast,
             applied=applied,
+            gather=gather,
         )
     if phase.kind == SELF_LABEL:
         return SelfLabelObjective(
@@ -333,6 +361,7 @@ def _objective(
             threshold=config.self_label.threshold,
             autocast=model.autocast,
             applied=applied,
+            gather=gather,
         )
     return DcdcObjective(
         model.original_copy,
@@ -343,6 +372,7 @@ def _objective(
         partners=phase.n_neighbours > 0,
         applied=applied,
         compiled=compiled,
+        gather=gather,
     )
 
 
@@ -381,9 +411,15 @@ def _evaluation(
 ) -> Callable[[], dict[str, Any]]:
     def evaluate() -> dict[str, Any]:
         assigned = model.assign_store(store)
-        health = partition_health(assigned.probabilities)
-        found = health.to_dict() | {"warnings": health_warnings(health)}
-        return found if targets is None else found | score(targets, assigned.assignments)
+
+        def look() -> dict[str, Any]:
+            if not model.processes.is_first:
+                return {}
+            health = partition_health(assigned.probabilities)
+            found = health.to_dict() | {"warnings": health_warnings(health)}
+            return found if targets is None else found | score(targets, assigned.assignments)
+
+        return model.processes.all_wait_for(look)
 
     return evaluate
 
@@ -396,7 +432,16 @@ def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callabl
             seed = derive_seed(config.train.seed, "head start")
             features_of = partial(model.features_of, store)
             spherical = config.train.head_start == "spherical-k-means"
-            start_head_by_k_means(head, store.n_answered, features_of, seed, spherical)
+            processes = model.processes
+            others_look = not processes.is_first
+
+            def by_first() -> None:
+                start_head_by_k_means(
+                    *(head, store.n_answered, features_of, seed, spherical), only_look=others_look
+                )
+
+            processes.all_wait_for(by_first)
+            processes.spread([head.weight, head.bias])
 
     return start
 
@@ -404,6 +449,15 @@ def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callabl
 def _neighbour_search(model: TrainedModel, store: Store) -> Callable[[int], Tensor]:
     def search(k: int) -> Tensor:
         features = model.features_of(store, np.arange(len(store)))
-        return nearest_neighbours(features, k, model.device, store.n_answered)
+        processes = model.processes
+        found = torch.empty((len(features), k), dtype=torch.int64)
+
+        def by_first() -> None:
+            if processes.is_first:
+                found.copy_(nearest_neighbours(features, k, model.device, store.n_answered))
+
+        processes.all_wait_for(by_first)
+        processes.spread([found])
+        return found
 
     return search

@@ -15,3 +15,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
 
 class TrainingError(RuntimeError):
     """Training cannot go on (a loss that is not finite, say); what was saved stays. Exit code 1."""
+
+
+class PeerLostError(RuntimeError):
+    """Another process of the same training is gone; what was saved stays. Exit code 1."""

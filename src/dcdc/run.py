@@ -1,5 +1,7 @@
 """run(config) -> result and run folder; the command line and the estimator both call it."""
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,14 +14,22 @@ import numpy as np
 import torch
 
 from dcdc.assembly import build_model, build_perturbed_copy, build_training, resolve
-from dcdc.config import RunConfig, differences, from_mapping, to_mapping, with_values
+from dcdc.config import (
+    NEUTRAL_KEYS,
+    RunConfig,
+    differences,
+    flat,
+    from_mapping,
+    to_mapping,
+    with_values,
+)
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.sample import take_sample
+from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
@@ -27,6 +37,8 @@ from dcdc.run_folder import RunFolder
 from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.hub import fetch_folder
+from dcdc.runtime.processes import ALONE, Processes
+from dcdc.runtime.tensor_files import tensors_to_bytes
 from dcdc.runtime.version import own_version
 
 Baseline = Callable[[ImageSet, int, int], np.ndarray]
@@ -56,16 +68,18 @@ def run(
     baselines: Mapping[str, Baseline] = NO_BASELINES,
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
+    processes: Processes = ALONE,
 ) -> RunResult:
     """Trains, answers and writes the run folder; without a folder nothing is written.
 
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
-    network begins with; `baselines` are scored beside, by their titles.
+    network begins with; `baselines` are scored beside, by their titles. Of several `processes` all
+    call this, and the first alone gives a folder.
     """
     with cpu_threads(config.train.threads):
         return _run(
-            resolve(config, image_set),
+            resolve(config, image_set, processes.size),
             image_set,
             folder,
             resume,
@@ -73,6 +87,7 @@ def run(
             baselines,
             weights,
             keep_finished,
+            processes,
         )
 
 
@@ -85,6 +100,7 @@ def _run(
     baselines: Mapping[str, Baseline],
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
+    processes: Processes,
 ) -> RunResult:
     if folder is not None:
         if resume:
@@ -93,11 +109,15 @@ def _run(
         if image_set.skipped:
             folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
-    training = build_training(config, image_set, observer, folder.path if folder else None)
+    path = folder.path if folder else None
+    training = build_training(config, image_set, observer, path, processes)
     if weights is not None:
         training.model.network.load_state_dict(dict(weights))
+    if processes.joined:
+        processes.require_same(_what_must_agree(config, image_set, training.model))
     earlier, stopped_by = 0.0, None
-    if folder is not None and resume and training.trainer.resume():
+    can_resume = resume and (folder is not None or processes.joined)
+    if can_resume and training.trainer.resume() and folder is not None:
         done = [
             record for record in folder.read_history() if record["epoch"] <= training.trainer.epoch
         ]
@@ -119,18 +139,45 @@ def _run(
         "torch": torch.__version__,
         "dcdc": own_version(),
         "commit": commit,
-        "baselines": _baselines(config, image_set, baselines),
     }
+    if processes.size > 1:
+        metrics["processes"] = processes.size
     history = folder.read_history() if folder else training.trainer.history
     training.model.metrics = metrics
-    if folder is not None:
-        _write_results(folder, image_set, training.model, assigned, metrics)
-        _write_sample(folder, config, training.model, training.store)
-        training.model.training_features = _training_features(folder, training.model)
+
+    def write() -> None:
+        if processes.is_first:
+            metrics["baselines"] = _baselines(config, image_set, baselines)
+        if folder is not None:
+            _write_results(folder, image_set, training.model, assigned, metrics)
+
+    processes.all_wait_for(write)
+    if processes.highest(folder is not None):
+        sample = _sample(config, training.model, training.store)
+        if folder is not None:
+            folder.write_sample(sample._asdict())
+            training.model.training_features = _training_features(folder, training.model)
     return RunResult(config, training.model, assigned, metrics, history, stopped_by)
 
 
-def load(path: str | Path, device: str = "auto") -> TrainedModel:
+def _what_must_agree(config: RunConfig, image_set: ImageSet, model: TrainedModel) -> dict[str, str]:
+    ends = image_set.images[[0, -1]].tobytes()
+    names = "\0".join((image_set.names[0], image_set.names[-1]))
+    settings = {key: value for key, value in flat(config).items() if key not in NEUTRAL_KEYS}
+    return {
+        "dcdc": own_version(),
+        "torch": torch.__version__.split("+")[0],
+        "images": f"{image_set.images.shape}, {_digest(ends + names.encode())}",
+        "settings": _digest(json.dumps(settings).encode()),
+        "weights": _digest(tensors_to_bytes(model.network.state_dict())),
+    }
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -> TrainedModel:
     """The model of a finished run, or of a model folder, ready to predict."""
     folder = RunFolder.open(Path(path))
     stored = read_config(folder)
@@ -143,7 +190,7 @@ def load(path: str | Path, device: str = "auto") -> TrainedModel:
             "network.mean and network.std"
         )
     try:
-        model = build_model(here)
+        model = build_model(here, processes)
     except InputError:  # says enough: of a device that is not here, say
         raise
     except ValueError as error:
@@ -172,7 +219,8 @@ def add_sample(folder: RunFolder, image_set: ImageSet, device: str = "auto") -> 
     config = read_config(folder)
     with cpu_threads(config.train.threads):
         model = load(folder.path, device)
-        _write_sample(folder, config, model, open_store(image_set.images, model.device))
+        sample = _sample(config, model, open_store(image_set.images, model.device))
+        folder.write_sample(sample._asdict())
 
 
 def from_pretrained(
@@ -258,10 +306,9 @@ def _write_results(
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
 
 
-def _write_sample(folder: RunFolder, config: RunConfig, model: TrainedModel, store: Store) -> None:
+def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:
     perturbed_copy = build_perturbed_copy(config, n_repeats=1)
-    sample = take_sample(model, store, perturbed_copy, config.train.seed)
-    folder.write_sample(sample._asdict())
+    return take_sample(model, store, perturbed_copy, config.train.seed)
 
 
 def target_names(image_set: ImageSet) -> list[str] | None:

@@ -36,6 +36,7 @@ class RunFolder:
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.figures = path / "figures"
+        self.job_file = path / "job"
 
     @classmethod
     def create(cls, path: Path, *, overwrite: bool = False) -> "RunFolder":
@@ -67,6 +68,15 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         return model_files.read_config(self.config_file)
+
+    def write_job(self, job: str) -> None:
+        """The name under which torchrun started it."""
+        write_text(self.job_file, job + "\n")
+
+    def is_of_job(self, job: str | None) -> bool:
+        if job is None or not self.job_file.is_file():
+            return False
+        return self.job_file.read_text(encoding="utf-8").strip() == job
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         model_files.write_metrics(self.metrics_file, metrics)

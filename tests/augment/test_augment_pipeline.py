@@ -203,3 +203,23 @@ def test_perturbed_refuses_and_names_the_value(name, value):
     with pytest.raises(InputError) as caught:
         PerturbedCopy(**{name: value})
     assert str(caught.value).startswith(f"{name} is {value}: give ")
+
+
+def test_a_part_of_a_draw_makes_the_same_copies_of_its_images():
+    images = torch.randint(0, 256, (7, 3, 12, 12), dtype=torch.uint8)
+    perturbed = PerturbedCopy(
+        n_repeats=3,
+        **{"crop_scale": (0.4, 1.0), "brightness": 0.4, "hue": 0.1, "grey": 0.5, "flip": 0.5},
+        **{"rotation": 20, "shift": 0.1, "noise": 0.1},
+    )
+    original = OriginalCopy(12, 16)
+    generator = torch.Generator().manual_seed(0)
+    rows = slice(2, 5)
+    for copy, n_copies in ((original, 1), (perturbed, 3)):
+        draw = copy.draw(images, generator)
+        whole = copy.apply(images, draw).unflatten(0, (n_copies, 7))
+        part = copy.apply(images[rows], copy.part(draw, rows))
+        assert torch.equal(part, whole[:, rows].flatten(0, 1))
+    assert original.part(None, rows) is None
+    off = PerturbedCopy(n_repeats=2)
+    assert off.part(off.draw(images, generator), rows) == off.draw(images[rows], generator)

@@ -121,3 +121,24 @@ def test_what_the_engine_warns_of_is_shown(dcdc, monkeypatch):
     code, out, _ = dcdc("bench", *TINY, "--what", "steps")
     assert code == 0
     assert "the step runs eagerly and slower" in out
+
+
+def test_scale_prints_what_more_gpus_would_give(dcdc):
+    code, out, err = dcdc("bench", "--scale", "--device", "cpu", "--price", "2")
+    assert code == 0, err
+    assert "measured on one NVIDIA H200" in out
+    assert "2 dollars for a GPU's hour" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows if row and row[0] in ("1", "8", "64", "512")] == [
+        *("1", "8", "64", "512")
+    ]
+    assert any(row and row[0] == "1,000,000,000" for row in rows)
+
+
+def test_scale_without_a_gpu_knows_one_recipe(dcdc):
+    code, _, err = dcdc("bench", "--scale", "--device", "cpu", "--preset", "digits")
+    assert code == 2
+    assert "use --preset cifar10-paper" in err
+    code, _, err = dcdc("bench", "--scale", "--device", "cpu", "--price", "-1")
+    assert code == 2
+    assert "--price is -1" in err

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 
 def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flags, tmp_path):
@@ -249,3 +250,21 @@ def test_help_is_quick_because_torch_stays_out():
         "assert not {'torch', 'numpy', 'sklearn', 'matplotlib'} & set(sys.modules), sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("by", ["its restart", "its job"])
+def test_what_torchrun_starts_again_goes_on(dcdc, finished, tiny_file, tiny_flags, monkeypatch, by):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "photos")
+    command = ["fit", tiny_file, "--run", finished, "--quiet", "--no-report", *tiny_flags]
+    code, _, err = dcdc(*command)
+    assert code == 2
+    assert "exists" in err
+    if by == "its job":
+        (finished / "job").write_text("photos\n")
+    else:
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    code, out, err = dcdc(*command)
+    assert code == 0, err
+    assert "4 epochs" in out

@@ -56,6 +56,9 @@ def test_only_a_mapped_set_that_is_large_is_streamed(images, tmp_path, monkeypat
     np.save(tmp_path / "a.npy", images)
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     assert open_store(mapped, "cpu").is_resident
+    monkeypatch.setattr(store, "_RESIDENT_BYTES", 3 * images.nbytes)
+    assert open_store(mapped, "cpu", n_sharing=3).is_resident
+    assert not open_store(mapped, "cpu", n_sharing=4).is_resident
     monkeypatch.setattr(store, "_RESIDENT_BYTES", images.nbytes - 1)
     assert open_store(images, "cpu").is_resident
     for streamed in (open_store(mapped[:, ::-1], "cpu"), open_store(images, "cpu", extra=mapped)):
@@ -255,3 +258,11 @@ def test_only_uint8_images_are_kept():
     for wrong in (np.zeros((2, 8, 8, 3)), np.zeros((2, 8, 8), np.uint8)):
         with pytest.raises(AssertionError):
             DeviceStore(wrong, "cpu")
+
+
+def test_some_rows_in_a_run_come_in_chunks(images, kind):
+    kept = kind(images, "cpu")
+    found = list(kept.in_chunks(2, slice(1, 6)))
+    assert [len(chunk) for chunk in found] == [2, 2, 1]
+    assert np.array_equal(torch.cat(found).numpy(), images[1:6].transpose(0, 3, 1, 2))
+    assert list(kept.in_chunks(3, slice(4, 4))) == []

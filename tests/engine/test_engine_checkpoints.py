@@ -7,9 +7,11 @@ from dcdc.engine.checkpoints import (
     STATE,
     TENSORS,
     Checkpoint,
+    from_bytes,
     list_checkpoints,
     load_latest,
     save_checkpoint,
+    to_bytes,
 )
 
 
@@ -97,3 +99,11 @@ def test_a_write_that_fails_leaves_the_older_ones(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         save_checkpoint(tmp_path, checkpoint(2), keep=1)
     assert [path.name for path in tmp_path.iterdir()] == ["epoch-00001-step-000000"]
+
+
+def test_a_checkpoint_travels_as_bytes():
+    tensors = {"weight": torch.rand(3, 2), "generator": torch.Generator().get_state()}
+    sent = Checkpoint(3, 7, tensors, {"n_images": 48, "line": "a\nb"})
+    came = from_bytes(to_bytes(sent))
+    assert (came.epoch, came.step, came.extra) == (3, 7, sent.extra)
+    assert all(torch.equal(came.tensors[name], tensor) for name, tensor in tensors.items())

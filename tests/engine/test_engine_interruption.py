@@ -1,10 +1,12 @@
 import os
 import signal
 import threading
+import time
 
 import pytest
 
 from dcdc.engine.interruption import Interruption
+from dcdc.errors import PeerLostError
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -35,3 +37,25 @@ def test_outside_the_main_thread_signals_are_left_alone():
     thread.start()
     thread.join()
     assert found == [None]
+
+
+def test_a_patient_one_takes_repeated_signals_for_the_same_wish():
+    with Interruption(patient=True) as interruption:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interruption.wanted == "SIGINT"
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+
+def test_a_lost_process_may_still_say_so_when_torchrun_ends_it():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(PeerLostError), Interruption(patient=True) as interruption:
+            raise PeerLostError("gone")
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert interruption.wanted == "SIGTERM"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -180,13 +180,15 @@ def calls(monkeypatch):
     fits = pytest.importorskip("dcdc.networks.fused_norm", reason="the kernels need triton").fits
     made = []
 
-    def counted(*arguments):
+    def counted(*arguments, processes):
+        assert not processes.joined
         made.append(arguments)
         return stand_in(*arguments)
 
-    def counted_with_pool(*arguments):
+    def counted_with_pool(*arguments, processes):
+        assert not processes.joined
         *state, momentum, eps = arguments
-        y = counted(*state, None, True, momentum, eps, False)
+        y = counted(*state, None, True, momentum, eps, False, processes=processes)
         return (F.max_pool2d(y, 2, 2, 1),) * 2
 
     monkeypatch.setattr(copy_group_norm, "_FUSED_DEVICE", "cpu")

@@ -105,7 +105,7 @@ def features_and_gradients(device: str, fused: bool) -> list[torch.Tensor]:
     made = []
 
     def counted(kernel):
-        return lambda *arguments: made.append(kernel) or kernel(*arguments)
+        return lambda *given, **how: made.append(kernel) or kernel(*given, **how)
 
     with (
         pytest.MonkeyPatch.context() as patch,

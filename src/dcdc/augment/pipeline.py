@@ -59,6 +59,10 @@ class OriginalCopy:
             return None
         return draw_resize_crop(len(images), self.resize_to, self.size, generator)
 
+    def part(self, draw: OriginalDraw, rows: slice) -> OriginalDraw:
+        """Of a draw, what some of its images need."""
+        return None if draw is None else draw[rows]
+
     def has_kernel(self, device: torch.device) -> bool:
         """Whether `apply` is one launch there, for bytes."""
         return kernels_on(device) is not None
@@ -149,6 +153,24 @@ class PerturbedCopy:
             noise=draw_noise((n, channels, height, width), self.noise, generator)
             if self.noise
             else None,
+        )
+
+    def part(self, draw: PerturbedDraw, rows: slice) -> PerturbedDraw:
+        """Of a draw for B images, what all copies of some of them need."""
+
+        def own(values: Tensor | None) -> Tensor | None:
+            if values is None:
+                return None
+            by_copy = values.view(self.n_repeats, -1, *values.shape[1:])
+            return by_copy[:, rows].flatten(0, 1)
+
+        return PerturbedDraw(
+            move=None if draw.move is None else Affine(*map(own, draw.move)),  # type: ignore[arg-type]
+            boxes=own(draw.boxes),
+            jitter=None if draw.jitter is None else Jitter(*map(own, draw.jitter)),  # type: ignore[arg-type]
+            grey=own(draw.grey),
+            flip=own(draw.flip),
+            noise=own(draw.noise),
         )
 
     @property

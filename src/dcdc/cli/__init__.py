@@ -1,17 +1,21 @@
 """The command line: one file per verb, thin. Heavy imports wait until a verb runs."""
 
+import sys
+
 import typer
 
 from dcdc.cli.bench import bench
 from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
 from dcdc.cli.export import export
-from dcdc.cli.faults import exit_codes
+from dcdc.cli.faults import exit_codes, first_speaks
 from dcdc.cli.fit import fit
 from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
+from dcdc.errors import InputError
+from dcdc.runtime.launch import read_launch
 
 app = typer.Typer(
     name="dcdc",
@@ -26,6 +30,16 @@ for verb in (fit, predict, evaluate, report, export, presets, bench, reproduce):
 app.add_typer(data_app, name="data")
 
 
+_BY_SEVERAL_PROCESSES = ("fit", "predict", "evaluate")
+
+
 def main() -> None:
-    with exit_codes():
+    with exit_codes(), first_speaks():
+        _check_launch()
         app()
+
+
+def _check_launch() -> None:
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    if read_launch().size > 1 and not verb.startswith("-") and verb not in _BY_SEVERAL_PROCESSES:
+        raise InputError(f"dcdc {verb} is work for one process: start it without torchrun")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.bench import PARTS
+from dcdc.cli.bench_scale import PRICE, show_scale
 from dcdc.config import nearest
 from dcdc.errors import InputError
 
@@ -50,6 +51,11 @@ def bench(
         list[str] | None,
         typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
     ] = None,
+    scale: Annotated[
+        bool,
+        typer.Option("--scale", help="Predict throughput and cost on 1 to 512 GPUs instead."),
+    ] = False,
+    price: Annotated[float, typer.Option(help="Dollars for an hour of one GPU.")] = PRICE,
 ) -> None:
     """Measure training steps here, and hold them against a reference and against floors."""
     parts = _parts(what)
@@ -59,7 +65,7 @@ def bench(
         raise InputError(f"--workers is {workers}: give at least 1")
     if json_file is not None and json_file.is_dir():
         raise InputError(f"--json {json_file} is a folder: give a file")
-    names = dict.fromkeys(preset or _PRESETS)
+    names = dict.fromkeys(preset or (_PRESETS[:1] if scale else _PRESETS))
     values = {"train.device": device, "train.batch_size": batch_size}
     given = {key: value for key, value in values.items() if value is not None}
 
@@ -70,11 +76,16 @@ def bench(
 
     cases = [build_case(name, given, settings or []) for name in names]
     on = pick_device(cases[0].config.train.device)
+    seconds = seconds or (_CPU_SECONDS if on.type == "cpu" else _SECONDS)
+    if scale:
+        for case in cases:
+            show_scale(case, on, seconds, price)
+        return
     session = Session(
         cases=cases,
         parts=parts,
         device=on,
-        seconds=seconds or (_CPU_SECONDS if on.type == "cpu" else _SECONDS),
+        seconds=seconds,
         n_workers=workers or default_workers(),
     )
     _measure(session, json_file)

@@ -32,14 +32,19 @@ def evaluate(
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
     else:
+        from dcdc.cli.joining import joined_processes
         from dcdc.cli.reading import read_images
         from dcdc.run import load
 
-        model = load(run, device)
-        image_set = read_images(data, size=model.size, target=target, on_bad=on_bad, quiet=quiet)
-        if image_set.targets is None:
-            raise InputError(
-                f"{data} has no targets to score against: use class sub-folders, --target or .npz"
-            )
-        scores = score(image_set.targets, model.assign(image_set).assignments)
+        with joined_processes(device) as processes:
+            model = load(run, device, processes)
+            how = {"size": model.size, "target": target, "on_bad": on_bad}
+            image_set = read_images(data, processes, **how, quiet=quiet)
+            if image_set.targets is None:
+                raise InputError(
+                    f"{data} has no targets to score against: use class sub-folders, --target or "
+                    ".npz"
+                )
+            assigned = model.assign(image_set)
+        scores = score(image_set.targets, assigned.assignments)
     print_scores({"DCDC": scores})

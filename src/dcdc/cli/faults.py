@@ -1,11 +1,13 @@
 """Faults become one clear line on stderr and an exit code: 2 for wrong use, 130 after Ctrl-C."""
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
 
-from dcdc.errors import InputError, TrainingError
+from dcdc.errors import InputError, PeerLostError, TrainingError
+from dcdc.runtime.launch import Launch, read_launch
 
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
 
@@ -16,7 +18,7 @@ def exit_codes() -> Iterator[None]:
         yield
     except InputError as error:
         stop(str(error), 2)
-    except TrainingError as error:
+    except (TrainingError, PeerLostError) as error:
         stop(str(error), 1)
     except KeyboardInterrupt:
         stop("interrupted", 130)
@@ -33,6 +35,30 @@ def exit_codes() -> Iterator[None]:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """A message is one line, whatever a library put into it."""
-    print(f"dcdc: {' '.join(message.split())}", file=sys.stderr)
+    """A message is one line, whatever a library put into it, and of several processes one's."""
+    line = " ".join(message.split())
+    try:
+        launch = read_launch()
+    except InputError:
+        launch = Launch()
+    if launch.is_several:
+        from dcdc.runtime.fault_claim import may_tell
+
+        if may_tell(launch):
+            who = f"process {launch.rank} of {launch.size}: " if launch.rank else ""
+            print(f"dcdc: {who}{line}", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # whatever still waits for another process would wait in vain
+    print(f"dcdc: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+@contextmanager
+def first_speaks() -> Iterator[None]:
+    """Of several processes the others are silent, but for their faults."""
+    if read_launch().rank == 0:
+        yield
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):  # noqa: PTH123
+        yield

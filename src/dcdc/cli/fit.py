@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet, Target
+from dcdc.cli.joining import config_of_first, joined_processes
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.config import (
     RunConfig,
     flat,
     from_toml,
+    to_mapping,
     with_settings,
     with_values,
 )
-from dcdc.errors import InputError, Interrupted
+from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.presets import PRESETS, explained, for_gpu, length, preset
+from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from dcdc.methods import Method
     from dcdc.run import Baseline, RunResult
     from dcdc.run_folder import RunFolder
+    from dcdc.runtime.processes import Processes
 
 
 def fit(
@@ -52,7 +56,9 @@ def fit(
         str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
     ] = None,
     run_folder: Annotated[
-        Path | None, typer.Option("--run", help="Run folder; default runs/NAME.")
+        Path | None,
+        # torchrun takes --run for the beginning of an option of its own, and refuses it
+        typer.Option("--run", "--run-folder", help="Run folder; default runs/NAME."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
     overwrite: Annotated[
@@ -99,13 +105,35 @@ def fit(
 
     if tensorboard:
         require_tensorboard()
-    source = overlay(RunConfig()).data.source
-    run_path = run_folder or _default_run(source)
-    how = _How(quiet, baseline or [], tensorboard, report)
-    if resume:
-        _resume(run_path, overlay, preset_name, how)
-    else:
-        _start(source, run_path, overlay, preset_name, overwrite, how)
+    asked_for = overlay(RunConfig())
+    run_path = run_folder or _default_run(asked_for.data.source)
+    if not resume and not asked_for.data.source:
+        raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+    if preset_name is not None:
+        preset(preset_name)
+    _baselines(baseline or [])  # refuses an unknown one before anything is read
+    with joined_processes(asked_for.train.device) as processes:
+        how = _How(quiet, baseline or [], tensorboard, report, processes)
+
+        def goes_on() -> bool:
+            return resume or _is_started_again(run_path, overwrite)
+
+        if processes.decided_by_first(goes_on):
+            _resume(run_path, overlay, preset_name, how)
+        else:
+            _start(asked_for.data.source, run_path, overlay, preset_name, overwrite, how)
+
+
+def _is_started_again(run_path: Path, overwrite: bool) -> bool:
+    """Whether torchrun starts a command anew that has left this run behind."""
+    launch = read_launch()
+    if not launch.restarts and launch.job is None:
+        return False
+    from dcdc.run_folder import RunFolder
+
+    folder = RunFolder(run_path)
+    same = launch.restarts > 0 or (not overwrite and folder.is_of_job(launch.job))
+    return same and folder.config_file.is_file()
 
 
 @dataclass(frozen=True)
@@ -116,6 +144,7 @@ class _How:
     baselines: list[str]
     tensorboard: bool
     report: bool
+    processes: "Processes"
 
 
 def _start(
@@ -126,27 +155,35 @@ def _start(
     overwrite: bool,
     how: "_How",
 ) -> None:
-    if not source:
-        raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     if preset_name is None:
         preset_name = _preset_of(source, overlay, how.quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
     config = overlay(start)
-    _baselines(how.baselines)  # before anything is read
+    processes = how.processes
 
     from dcdc.assembly import largest_side_for, resolve, suggest_for
     from dcdc.run_folder import RunFolder
 
-    if run_path.exists() and not overwrite:
+    if processes.is_first and run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
     device = config.train.device
-    image_set = _read(config, how.quiet, largest_side=largest_side_for(device))
-    if preset_name is None:
-        config = overlay(suggest_for(image_set, config.n_clusters, device))
-    config = resolve(config, image_set)
-    folder = RunFolder.create(run_path, overwrite=overwrite)
-    _announce(config, image_set, preset_name, how.quiet)
-    _train(config, image_set, folder, False, how)
+    image_set = _read(config, how, largest_side=largest_side_for(device))
+
+    def decide() -> RunConfig:
+        chosen = config
+        if preset_name is None:
+            chosen = overlay(suggest_for(image_set, config.n_clusters, device))
+        return resolve(chosen, image_set, processes.size)
+
+    config = config_of_first(processes, decide)
+    folder = None
+    if processes.is_first:
+        folder = RunFolder.create(run_path, overwrite=overwrite)
+        _announce(config, image_set, preset_name, how)
+        if processes.launch.job is not None:
+            folder.write_config(to_mapping(config))  # without it a folder is no run
+            folder.write_job(processes.launch.job)
+    _train(config, image_set, folder, run_path, False, how)
 
 
 def _preset_of(source: str, overlay: Callable[[RunConfig], RunConfig], quiet: bool) -> str | None:
@@ -175,25 +212,32 @@ def _resume(
     from dcdc.run import read_config
     from dcdc.run_folder import RunFolder
 
-    folder = RunFolder.open(run_path)
-    stored = read_config(folder)
-    if preset_name is not None:
-        # A preset given again must say the same; what it leaves open the run has filled in.
-        stored = with_values(
-            stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
-        )
-    config = overlay(stored)
-    image_set = _read(config, how.quiet)
-    _train(config, image_set, folder, True, how)
+    folder = RunFolder.open(run_path) if how.processes.is_first else None
+
+    def decide() -> RunConfig:
+        assert folder is not None
+        stored = read_config(folder)
+        if preset_name is not None:
+            # A preset given again must say the same; what it leaves open the run has filled in.
+            stored = with_values(
+                stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
+            )
+        return overlay(stored)
+
+    config = config_of_first(how.processes, decide)
+    image_set = _read(config, how)
+    _train(config, image_set, folder, run_path, True, how)
 
 
 def _train(
     config: RunConfig,
     image_set: "ImageSet",
-    folder: "RunFolder",
+    folder: "RunFolder | None",
+    run_path: Path,
     resume: bool,
     how: "_How",
 ) -> None:
+    """`folder` is of the first process alone."""
     from dcdc.cli.faults import SIGNAL_EXIT, stop
     from dcdc.cli.progress import watching
     from dcdc.run import run
@@ -201,7 +245,7 @@ def _train(
     try:
         with ExitStack() as watchers:
             observer: Observer = watchers.enter_context(watching(quiet=how.quiet))
-            if how.tensorboard:
+            if how.tensorboard and folder is not None:
                 observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(
                 config,
@@ -210,12 +254,17 @@ def _train(
                 resume=resume,
                 observer=observer,
                 baselines=_baselines(how.baselines),
+                processes=how.processes,
             )
     except Interrupted as stopped:
         stop(
-            f"{stopped}, state saved; go on with: dcdc fit --run {folder.path} --resume",
+            f"{stopped}, state saved; go on with: dcdc fit --run {run_path} --resume",
             SIGNAL_EXIT[stopped.signal],
         )
+    except PeerLostError as lost:
+        raise PeerLostError(f"{lost}; {_way_on(run_path)}") from lost
+    if folder is None:
+        return
     report_file = None
     if how.report:
         from dcdc.report import write_report
@@ -224,10 +273,20 @@ def _train(
     _show(result, folder, report_file)
 
 
-def _read(config: RunConfig, quiet: bool, **how: int) -> "ImageSet":
+def _way_on(run_path: Path) -> str:
+    from dcdc.engine.checkpoints import CHECKPOINTS, list_checkpoints
+
+    kept = list_checkpoints(run_path / CHECKPOINTS)
+    where = f"goes on after epoch {int(kept[-1].name.split('-')[1])}" if kept else "begins anew"
+    if read_launch().restarts_left:
+        return f"torchrun starts the processes again, and the run {where}"
+    return f"start the same command again with --resume, and the run {where}"
+
+
+def _read(config: RunConfig, how: "_How", **limits: int) -> "ImageSet":
     from dcdc.cli.reading import read_configured
 
-    return read_configured(config.data, **how, quiet=quiet)
+    return read_configured(config.data, how.processes, **limits, quiet=how.quiet)
 
 
 def _baselines(names: list[str]) -> dict[str, "Baseline"]:
@@ -249,12 +308,14 @@ def _default_run(source: str) -> Path:
 
 
 def _announce(
-    config: RunConfig, image_set: "ImageSet", preset_name: str | None, quiet: bool
+    config: RunConfig, image_set: "ImageSet", preset_name: str | None, how: "_How"
 ) -> None:
     from dcdc.cli.console import note
 
-    if quiet:
+    if how.quiet:
         return
+    if how.processes.size > 1:
+        note(f"{how.processes.size} processes share every batch")
     height, width, channels = image_set.image_shape
     counts = [f"{image_set.n_images:,} images of {height}x{width}x{channels}"]
     if image_set.extra is not None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dcdc.engine.trained_model import TrainedModel
     from dcdc.prediction.session import Predicted
     from dcdc.prediction.sorting import Sorting
+    from dcdc.runtime.processes import Processes
 
 
 def predict(
@@ -44,20 +45,25 @@ def predict(
     _check_flags(out, features, copy_to, link_to)
 
     from dcdc.cli.console import note
-    from dcdc.prediction.answers import images_for
+    from dcdc.cli.joining import joined_processes
+    from dcdc.prediction.answers import help_to_answer, images_for
     from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
 
-    model = load(run, device)
-    images = images_for(model, data, target=target)
-    if not quiet and images.loses_colour():
-        note("some images are in colour, the model sees them in grey, as it was trained")
-    if out is None:
-        _print_rows(model, images, on_bad, quiet)
-        return
-    folder = copy_to or link_to
-    sorting = None if folder is None else Sorting(folder, by_link=link_to is not None)
-    _write(model, images, out, features, sorting, on_bad, quiet)
+    with joined_processes(device) as processes:
+        model = load(run, device, processes)
+        images = images_for(model, data, target=target)
+        if not processes.is_first:
+            help_to_answer(model, images, processes)
+            return
+        if not quiet and images.loses_colour():
+            note("some images are in colour, the model sees them in grey, as it was trained")
+        if out is None:
+            _print_rows(model, images, on_bad, quiet, processes)
+            return
+        folder = copy_to or link_to
+        sorting = None if folder is None else Sorting(folder, by_link=link_to is not None)
+        _write(model, images, out, features, sorting, on_bad, quiet, processes)
 
 
 def _check_flags(
@@ -77,7 +83,9 @@ def _check_flags(
             raise InputError(f"--{flag} needs a table of the rows: say where by --out FILE")
 
 
-def _print_rows(model: "TrainedModel", images: "ImageStream", on_bad: str, quiet: bool) -> None:
+def _print_rows(
+    model: "TrainedModel", images: "ImageStream", on_bad: str, quiet: bool, processes: "Processes"
+) -> None:
     import sys
 
     from dcdc.cli.progress import counting
@@ -88,7 +96,10 @@ def _print_rows(model: "TrainedModel", images: "ImageStream", on_bad: str, quiet
     table, done = Csv(), 0
     skipped: list[Skipped] = []
     with counting(quiet=quiet or sys.stdout.isatty()) as progress:
-        for rows in predict_rows(model, images, on_bad=on_bad, on_skip=skipped.append):
+        some_rows = predict_rows(
+            model, images, on_bad=on_bad, on_skip=skipped.append, processes=processes
+        )
+        for rows in some_rows:
             if not done:
                 sys.stdout.buffer.write(table.head(rows.schema))
             sys.stdout.buffer.write(table.piece(rows))
@@ -106,6 +117,7 @@ def _write(
     sorting: "Sorting | None",
     on_bad: str,
     quiet: bool,
+    processes: "Processes",
 ) -> None:
     from dcdc.cli.console import note
     from dcdc.cli.faults import SIGNAL_EXIT, stop
@@ -127,6 +139,7 @@ def _write(
                 on_bad=on_bad,
                 progress=progress,
                 on_kept=on_kept,
+                processes=processes,
             )
     except PredictionStopped as stopped:
         stop(str(stopped), SIGNAL_EXIT[stopped.signal])

@@ -1,26 +1,32 @@
 """The reading of images, with a bar, that several verbs share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
+from dcdc.cli.joining import in_turn
 from dcdc.cli.progress import decoding
 from dcdc.config import DataConfig
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet, Skipped
+    from dcdc.runtime.processes import Processes
 
 _MOST_SKIPPED_SHOWN = 5
 
 
-def read_configured(data: DataConfig, *, quiet: bool, **how: Any) -> "ImageSet":
+def read_configured(
+    data: DataConfig, processes: "Processes | None" = None, *, quiet: bool, **how: Any
+) -> "ImageSet":
     """A run's own images, as its config names them."""
     wanted = asdict(data)
-    return read_images(wanted.pop("source"), **wanted, **how, quiet=quiet)
+    return read_images(wanted.pop("source"), processes, **wanted, **how, quiet=quiet)
 
 
-def read_images(source: str, *, quiet: bool, **how: Any) -> "ImageSet":
+def read_images(
+    source: str, processes: "Processes | None" = None, *, quiet: bool, **how: Any
+) -> "ImageSet":
     """`how` as dcdc.data.load_images takes it: size, largest_side, target, on_bad."""
     from dcdc.data import label_columns, load_images
 
@@ -28,8 +34,13 @@ def read_images(source: str, *, quiet: bool, **how: Any) -> "ImageSet":
         if not quiet:
             note("another run is reading the same images: waiting for it")
 
-    with decoding(quiet=quiet) as progress:
-        image_set = load_images(source, **how, progress=progress, on_wait=on_wait)
+    def read() -> "ImageSet":
+        with decoding(quiet=quiet) as progress:
+            n_others = processes.size - 1 if processes else 0
+            told = _told_once(progress, n_others, quiet=quiet)
+            return load_images(source, **how, progress=told, on_wait=on_wait)
+
+    image_set = in_turn(processes, read) if processes else read()
     tell_skipped(image_set.skipped)
     if image_set.targets is None and how.get("target") is None and not quiet:
         columns = label_columns(source)
@@ -43,3 +54,22 @@ def tell_skipped(skipped: "Sequence[Skipped]") -> None:
         note(f"skipped {each.name}: {each.reason}")
     if len(skipped) > _MOST_SKIPPED_SHOWN:
         note(f"skipped {len(skipped) - _MOST_SKIPPED_SHOWN:,} more images")
+
+
+def _told_once(
+    progress: Callable[[int, int], None] | None, n_others: int, *, quiet: bool
+) -> Callable[[int, int], None] | None:
+    """Says so where others wait for images that are being decoded."""
+    if quiet or not n_others:
+        return progress
+    told = False
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if not told:
+            note(f"decoding {total:,} images, once: {n_others} other process(es) wait for it")
+            told = True
+        if progress is not None:
+            progress(done, total)
+
+    return tell

@@ -43,13 +43,19 @@ class Store(Protocol):
         """In the order of `indices`; those from N on are extra images."""
         ...
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        """Every answered image once, in order, at most `chunk_size` at a time."""
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        """Every answered image once, or those of some rows in a run, in order, at most
+        `chunk_size` at a time."""
         ...
 
 
-def open_store(images: Images, device: torch.device | str, extra: Images | None = None) -> Store:
-    """Resident where the set fits comfortably, streamed where it does not."""
+def open_store(
+    images: Images, device: torch.device | str, extra: Images | None = None, n_sharing: int = 1
+) -> Store:
+    """Resident where the set fits comfortably, streamed where it does not.
+
+    `n_sharing`: processes that share this host's memory, each with a store of its own.
+    """
     parts = _checked(images, extra)
     n_bytes = sum(part.nbytes for part in parts)
     device = torch.device(device)
@@ -58,7 +64,8 @@ def open_store(images: Images, device: torch.device | str, extra: Images | None 
         fits = n_bytes <= _RESIDENT_SHARE * free
     else:
         # What is in memory already may as well be copied there.
-        fits = n_bytes <= _RESIDENT_BYTES or not any(mapping_of(part) for part in parts)
+        small = n_sharing * n_bytes <= _RESIDENT_BYTES
+        fits = small or not any(mapping_of(part) for part in parts)
     return DeviceStore(images, device, extra) if fits else StreamedStore(images, device, extra)
 
 
@@ -99,9 +106,10 @@ class DeviceStore:
         on_device = indices.to(self._nhwc.device, non_blocking=True)
         return self._nhwc.index_select(0, on_device).permute(0, 3, 1, 2)
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        for start in range(0, self.n_answered, chunk_size):
-            yield self.images[start : min(start + chunk_size, self.n_answered)]
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        start, stop = _run(rows, self.n_answered)
+        for first in range(start, stop, chunk_size):
+            yield self.images[first : min(first + chunk_size, stop)]
 
 
 class StreamedStore:
@@ -146,9 +154,10 @@ class StreamedStore:
             nhwc = ahead.take()
         return nhwc.permute(0, 3, 1, 2)
 
-    def in_chunks(self, chunk_size: int) -> Iterator[Tensor]:
-        starts = range(0, self.n_answered, chunk_size)
-        chunks = [np.arange(s, min(s + chunk_size, self.n_answered)) for s in starts]
+    def in_chunks(self, chunk_size: int, rows: slice | None = None) -> Iterator[Tensor]:
+        start, stop = _run(rows, self.n_answered)
+        starts = range(start, stop, chunk_size)
+        chunks = [np.arange(s, min(s + chunk_size, stop)) for s in starts]
         if not chunks:
             return
         with closing(self._read_ahead(chunks, n_ahead=1)) as ahead:
@@ -164,6 +173,12 @@ class StreamedStore:
     def _read_ahead(self, batches: Sequence[NDArray[np.int64]], n_ahead: int) -> ReadAhead:
         slots = self._lane.slots(n_ahead, (len(batches[0]), *self._row_shape))
         return ReadAhead(self._rows.read, batches, slots)
+
+
+def _run(rows: slice | None, n_answered: int) -> tuple[int, int]:
+    start, stop, step = (rows or slice(None)).indices(n_answered)
+    assert step == 1, rows
+    return start, stop
 
 
 def _check_announced(indices: Tensor, announced: NDArray[np.int64]) -> None:

@@ -16,7 +16,13 @@ from typing import Any
 import torch
 
 from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_text
-from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+from dcdc.runtime.tensor_files import (
+    DamagedTensorFileError,
+    load_tensors,
+    save_tensors,
+    tensors_from_bytes,
+    tensors_to_bytes,
+)
 
 CHECKPOINTS = "checkpoint"
 """The folder of a run's checkpoints."""
@@ -84,6 +90,17 @@ def load_checkpoint(path: Path) -> Checkpoint:
     except (OSError, ValueError, KeyError, TypeError, DamagedTensorFileError) as error:
         raise DamagedCheckpointError(str(error) or type(error).__name__) from error
     return Checkpoint(state["epoch"], state["step"], tensors, state["extra"])
+
+
+def to_bytes(checkpoint: Checkpoint) -> bytes:
+    """One line of JSON, then the tensors: for a process that does not see the files."""
+    state = {"epoch": checkpoint.epoch, "step": checkpoint.step, "extra": checkpoint.extra}
+    return json.dumps(state).encode() + b"\n" + tensors_to_bytes(checkpoint.tensors)
+
+
+def from_bytes(content: bytes) -> Checkpoint:
+    line, _, tensors = content.partition(b"\n")
+    return Checkpoint(**json.loads(line), tensors=tensors_from_bytes(tensors))
 
 
 def _digest(path: Path) -> str:

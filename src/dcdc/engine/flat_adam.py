@@ -72,6 +72,11 @@ class FlatAdam(torch.optim.Optimizer):
         self.refresh()
         network.register_load_state_dict_post_hook(lambda *_: self.refresh())  # type: ignore[no-untyped-call]
 
+    @property
+    def flat_gradients(self) -> list[Tensor]:
+        """Those that convolutions leave here instead of in `weight.grad`."""
+        return [span.gradient for span in self.spans if span.twin is not None]
+
     def refresh(self) -> None:
         """After the weights were changed by others."""
         for span in self.spans:

@@ -29,19 +29,24 @@ def start_head_by_k_means(
     features_of: Callable[[np.ndarray], np.ndarray],
     seed: int,
     spherical: bool = False,
+    *,
+    only_look: bool = False,
 ) -> None:
     """Sets `head` so that its arg-max is the nearest of K centres of the images' features.
 
     `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
     say little about what an image shows. The head sees the lengths all the same, so its arg-max is
-    then the nearest centre but for images of unusual length near a border.
+    then the nearest centre but for images of unusual length near a border. `only_look` helps to
+    find the features, and leaves the head to another process.
     """
     random = np.random.default_rng(seed)
     rows = np.arange(n_images)
     if n_images > MOST_IMAGES:
         rows = np.sort(random.choice(n_images, MOST_IMAGES, replace=False))
     features = features_of(rows)
+    if only_look:
+        return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     given = features / lengths if spherical else features
     centres = _centres(given, head.out_features, int(random.integers(2**31)), spherical)

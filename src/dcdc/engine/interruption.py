@@ -5,11 +5,18 @@ import threading
 from types import FrameType
 from typing import Any
 
+from dcdc.errors import PeerLostError
+
 
 class Interruption:
-    """Inside the block the first signal sets `wanted`; a second one acts as it always does."""
+    """Inside the block the first signal sets `wanted`; a second one acts as it always does.
 
-    def __init__(self) -> None:
+    Not so with `patient`: torchrun repeats to its processes what a terminal has told them already,
+    and ends by itself those that take too long.
+    """
+
+    def __init__(self, *, patient: bool = False) -> None:
+        self.patient = patient
         self.wanted: str | None = None
         """Name of the signal received, if any."""
         self._before: dict[signal.Signals, Any] = {}
@@ -21,12 +28,15 @@ class Interruption:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._restore()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A lost process has torchrun end the others: they should still say why.
+        if kind is None or not issubclass(kind, PeerLostError):
+            self._restore()
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.wanted = signal.Signals(number).name
-        self._restore()
+        if not self.patient:
+            self._restore()
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -23,10 +23,17 @@ Passes = Callable[[ClusteringNetwork, Tensor, Tensor, Sequence[str]], tuple[Assi
 Function = Callable[..., Any]
 Terms = dict[str, Tensor]
 Copy = OriginalCopy | PerturbedCopy
+Gather = Callable[..., tuple[Tensor, ...]]
+"""The rows of this process's share of a batch, a copy after the other, to those of all of it."""
 
 
 def as_it_is(function: Function) -> Function:
     return function
+
+
+def own_rows(*parts: Tensor) -> tuple[Tensor, ...]:
+    """Where the share is the whole batch."""
+    return parts
 
 
 def apply_of(copy: Copy) -> Function:
@@ -39,6 +46,9 @@ class Objective(Protocol):
 
     def draw(self, images: Tensor, generator: Generator) -> Any:
         """Every random number that the copies of `images` (uint8, B x C x H x W) need."""
+
+    def part(self, draw: Any, rows: slice) -> Any:
+        """Of a draw for a whole batch, what some of its images need."""
 
     def copies(self, images: Tensor, draw: Any) -> tuple[Tensor, ...]:
         """Pure."""
@@ -94,6 +104,11 @@ class _OriginalAndPerturbed:
             self.perturbed_copy.draw(others, generator),
         )
 
+    def part(
+        self, draw: tuple[OriginalDraw, PerturbedDraw], rows: slice
+    ) -> tuple[OriginalDraw, PerturbedDraw]:
+        return self.original_copy.part(draw[0], rows), self.perturbed_copy.part(draw[1], rows)
+
     def copies(
         self, images: Tensor, draw: tuple[OriginalDraw, PerturbedDraw]
     ) -> tuple[Tensor, Tensor]:
@@ -121,11 +136,12 @@ class DcdcObjective(_OriginalAndPerturbed):
         partners: bool = False,
         applied: Callable[[Copy], Function] = apply_of,
         compiled: Callable[[Function], Function] = as_it_is,
+        gather: Gather = own_rows,
     ) -> None:
         """`compiled` may hand back a faster twin of the loss."""
         super().__init__(original_copy, perturbed_copy, partners=partners, applied=applied)
         self._loss = compiled(loss)
-        self.passes, self._autocast = passes, autocast
+        self.passes, self._autocast, self._gather = passes, autocast, gather
 
     def loss(
         self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
@@ -133,7 +149,9 @@ class DcdcObjective(_OriginalAndPerturbed):
         original, perturbed = copies
         with self._autocast():
             assign, assign_perturbed = self.passes(network, original, perturbed, heads)
-        losses = {head: self._loss(assign[head], assign_perturbed[head]) for head in heads}
+        losses = {
+            head: self._loss(*self._gather(assign[head], assign_perturbed[head])) for head in heads
+        }
         total = torch.stack([loss.total for loss in losses.values()]).sum()
         terms: Terms = {}
         for head, loss in losses.items():
@@ -151,15 +169,19 @@ class InstanceObjective:
         temperature: float,
         autocast: Autocast,
         applied: Callable[[Copy], Function] = apply_of,
+        gather: Gather = own_rows,
     ) -> None:
         assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
         self.perturbed_copy = perturbed_copy
         self.temperature = temperature
         self._apply = applied(perturbed_copy)
-        self._autocast = autocast
+        self._autocast, self._gather = autocast, gather
 
     def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
         return self.perturbed_copy.draw(images, generator)
+
+    def part(self, draw: PerturbedDraw, rows: slice) -> PerturbedDraw:
+        return self.perturbed_copy.part(draw, rows)
 
     def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
         return (self._apply(images, draw),)
@@ -171,7 +193,7 @@ class InstanceObjective:
         heads: Sequence[str],  # noqa: ARG002
     ) -> tuple[Tensor, Terms]:
         with self._autocast():
-            projected = network.project(copies[0])
+            (projected,) = self._gather(network.project(copies[0]))
         first, second = projected.chunk(2)
         loss = instance_loss(first, second, self.temperature)
         return loss, {"instance": loss}
@@ -188,10 +210,11 @@ class SelfLabelObjective(_OriginalAndPerturbed):
         threshold: float,
         autocast: Autocast,
         applied: Callable[[Copy], Function] = apply_of,
+        gather: Gather = own_rows,
     ) -> None:
         super().__init__(original_copy, perturbed_copy, applied=applied)
         self.threshold = threshold
-        self._autocast = autocast
+        self._autocast, self._gather = autocast, gather
 
     def loss(
         self,
@@ -205,5 +228,6 @@ class SelfLabelObjective(_OriginalAndPerturbed):
             assign = network(original).assign[CLUSTER_HEAD]
         with self._autocast():
             assign_perturbed = network(perturbed).assign[CLUSTER_HEAD]
+        assign, assign_perturbed = self._gather(assign, assign_perturbed)
         loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold)
         return loss, {"self_label": loss, "sure": n_sure / len(assign)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
+from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
 
 class Step(Protocol):
@@ -28,30 +29,53 @@ class EagerStep:
         objective: Objective,
         generator: torch.Generator,
         aside: Aside | None = None,
+        share: BatchShare | None = None,
     ) -> None:
-        """`aside` is where the convolutions' weight gradients are computed meanwhile."""
+        """`aside` is where the convolutions' weight gradients are computed meanwhile; `share` is
+        what this process takes of a batch, where several train together."""
         self.network = network
         self.optimiser = optimiser
         self.store = store
         self.objective = objective
         self.generator = generator
         self.aside = aside
+        self.share = share
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """Trains `heads` on one batch; the loss terms, `head/term`, stay on the device."""
         return self.train_on(self.store.batch(indices), heads)
 
     def train_on(self, images: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
-        """`images` are B x C x H x W, uint8."""
-        copies = self.objective.copies(images, self.objective.draw(images, self.generator))
+        """`images` are B x C x H x W, uint8: the share's, where there is one."""
+        copies = self.objective.copies(images, self._draw(images))
         self.optimiser.zero_grad(set_to_none=True)
         with self._gradients_aside():
             total, terms = self.objective.loss(self.network, copies, heads)
             torch.autograd.backward(total)
+        if self.share is not None:
+            sum_gradients(gradients_of(self.optimiser), self.share.processes)
         self.optimiser.step()
         return {"loss": total.detach()} | {name: term.detach() for name, term in terms.items()}
+
+    def _draw(self, images: Tensor) -> Any:
+        """For all images of the batch, whoever has them: so every process draws the same."""
+        if self.share is None:
+            return self.objective.draw(images, self.generator)
+        whole = self.objective.draw(self.share.stand_in(images), self.generator)
+        return self.objective.part(whole, self.share.own)
 
     def _gradients_aside(self) -> AbstractContextManager[object]:
         if self.aside is None:
             return nullcontext()
         return weight_gradients_aside(self.network, self.aside)
+
+
+def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """All that its next step reads."""
+    found = [
+        weight.grad
+        for group in optimiser.param_groups
+        for weight in group["params"]
+        if weight.grad is not None
+    ]
+    return found + list(getattr(optimiser, "flat_gradients", ()))

@@ -27,6 +27,7 @@ from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
 from dcdc.runtime.hub import push_folder
+from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.version import own_version
 
 CHUNK = 512
@@ -45,13 +46,16 @@ class TrainedModel:
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
         config: Mapping[str, Any] | None = None,
+        processes: Processes = ALONE,
     ) -> None:
-        """`config`: the plain values it was built from; without them it cannot be saved."""
+        """`config`: the plain values it was built from; without them it cannot be saved. Of several
+        `processes` each answers for a share of the images, and all have the whole answer."""
         self.network = network
         self.original_copy = original_copy
         self.device = device
         self.autocast = autocast
         self.config = config
+        self.processes = processes
         self.metrics: Mapping[str, Any] | None = None
         """What its run measured, where that is known."""
         self.names: Mapping[int, str] = {}
@@ -125,26 +129,57 @@ class TrainedModel:
         return from_arrays(images, size=self.size)
 
     def assign(self, image_set: ImageSet) -> Assigned:
-        return self.assign_store(open_store(self._checked(image_set).images, self.device))
+        return self.assign_store(self._store_of(image_set))
 
     def features(self, image_set: ImageSet) -> np.ndarray:
-        store = open_store(self._checked(image_set).images, self.device)
+        store = self._store_of(image_set)
         return self.features_of(store, np.arange(len(store)))
 
+    def _store_of(self, image_set: ImageSet) -> Store:
+        n_sharing = self.processes.launch.local_size
+        return open_store(self._checked(image_set).images, self.device, n_sharing=n_sharing)
+
     def assign_store(self, store: Store) -> Assigned:
-        return assign_images(
-            self.network, store.in_chunks(self.chunk), self.original_copy.centre, self.autocast
-        )
+        def assign(rows: slice) -> np.ndarray:
+            chunks = store.in_chunks(self.chunk, rows)
+            centre, autocast = self.original_copy.centre, self.autocast
+            return assign_images(self.network, chunks, centre, autocast).probabilities
+
+        (probabilities,) = self._shared(store.n_answered, lambda rows: (assign(rows),))
+        return Assigned(probabilities)
 
     def features_of(self, store: Store, rows: np.ndarray) -> np.ndarray:
         """The features of some of a store's images."""
-        chunks = self._chunks_of(store, rows)
-        return extract_features(self.network, chunks, self.original_copy.centre, self.autocast)
+
+        def extract(part: slice) -> tuple[np.ndarray]:
+            chunks = self._chunks_of(store, rows[part])
+            centre, autocast = self.original_copy.centre, self.autocast
+            return (extract_features(self.network, chunks, centre, autocast),)
+
+        (features,) = self._shared(len(rows), extract)
+        return features
 
     def look_at(self, store: Store, rows: np.ndarray) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of some of a store's images."""
-        chunks = self._chunks_of(store, rows)
-        return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
+
+        def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            chunks = self._chunks_of(store, rows[part])
+            centre, autocast = self.original_copy.centre, self.autocast
+            features, assigned = look_at_images(self.network, chunks, centre, autocast)
+            return features, assigned.probabilities
+
+        features, probabilities = self._shared(len(rows), look)
+        return features, Assigned(probabilities)
+
+    def _shared(
+        self, n_rows: int, answer: Callable[[slice], tuple[np.ndarray, ...]]
+    ) -> tuple[np.ndarray, ...]:
+        """Answers for all rows in order, whoever computed them."""
+        own = self.processes.share(n_rows)
+        n_own = own.stop - own.start
+        # Of no rows the width would not be known: one is asked for, and dropped.
+        found = answer(own if n_own or not n_rows else slice(0, 1))
+        return tuple(self.processes.gather_arrays(part[:n_own], n_rows) for part in found)
 
     def look_at_pixels(self, images: NDArray[np.uint8]) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of a few images, N x S x S x C at the model's size."""

@@ -1,5 +1,6 @@
 """The loop: epochs of passes of steps, and what is written between them."""
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,14 @@ import torch
 from torch import Tensor
 
 from dcdc.data.order import epoch_batches
-from dcdc.engine.checkpoints import CHECKPOINTS, Checkpoint, load_latest, save_checkpoint
+from dcdc.engine.checkpoints import (
+    CHECKPOINTS,
+    Checkpoint,
+    from_bytes,
+    load_latest,
+    save_checkpoint,
+    to_bytes,
+)
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.neighbours import with_partners
@@ -20,9 +28,13 @@ from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.networks import ClusteringNetwork
+from dcdc.runtime.batch_share import BatchShare
+from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
 Evaluation = dict[str, Any]
+_STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
+"""Whether anyone was told to stop; elsewhere a step is long enough to ask at each."""
 
 
 class Trainer:
@@ -31,7 +43,8 @@ class Trainer:
     `steps` has one for each kind of phase. `folder` takes `history.jsonl` and `checkpoint/`;
     without one nothing is written. `find_neighbours` gives every image's k nearest, N x k, when a
     phase that wants them begins. `expect` is told every pass's batches before their steps, so that
-    a streamed set can be read ahead.
+    a streamed set can be read ahead. Of several `processes` each takes its share of every batch,
+    and the first alone has a folder.
     """
 
     def __init__(
@@ -48,6 +61,7 @@ class Trainer:
         expect: Callable[[Tensor], None] = lambda _: None,
         observer: Observer,
         folder: Path | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self.plan = plan
         self.steps = dict(steps)
@@ -61,6 +75,7 @@ class Trainer:
         self.expect = expect
         self.observer = observer
         self.folder = folder
+        self.processes = processes
         self.epoch, self.steps_done = 0, 0
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
@@ -70,8 +85,12 @@ class Trainer:
 
     def resume(self) -> bool:
         """Takes up the newest whole checkpoint; False when there is none."""
-        assert self.folder is not None
-        checkpoint = load_latest(self.folder / CHECKPOINTS, self.observer.warn)
+        checkpoint = None
+        if self.folder is not None:
+            checkpoint = load_latest(self.folder / CHECKPOINTS, self.observer.warn)
+        if self.processes.joined:  # the others may not see the folder
+            content = self.processes.from_first(to_bytes(checkpoint) if checkpoint else b"")
+            checkpoint = from_bytes(content) if content else None
         if checkpoint is None:
             return False
         self._restore(checkpoint)
@@ -90,12 +109,12 @@ class Trainer:
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
-        with Interruption() as interruption:
+        with Interruption(patient=self.processes.joined) as interruption:
             while self.epoch < plan.epochs:
-                if not self._train_epoch(interruption):
+                wanted = self._train_epoch(interruption)
+                if wanted:
                     self._save()
-                    assert interruption.wanted
-                    raise Interrupted(interruption.wanted, self.epoch)
+                    raise Interrupted(wanted, self.epoch)
                 if keep_finished:
                     state = self.network.state_dict()
                     self._finished = {name: tensor.clone() for name, tensor in state.items()}
@@ -114,7 +133,8 @@ class Trainer:
             self.start_cluster_head()
         return True
 
-    def _train_epoch(self, interruption: Interruption) -> bool:
+    def _train_epoch(self, interruption: Interruption) -> str | None:
+        """To its end, or to the signal that asks to stop."""
         started = time.perf_counter()
         number = self.epoch + 1
         phase, number_there = self.plan.at(number)
@@ -123,8 +143,8 @@ class Trainer:
             self.generator.manual_seed(derive_seed(self.plan.seed, "augment", number))
         self.network.train()
         for indices, heads in self._batches_left():
-            if interruption.wanted:
-                return False
+            if wanted := self._wanted(interruption):
+                return wanted
             self._set_learning_rate(phase, number_there - 1)
             terms = self.steps[phase.kind](indices, heads)
             self.terms.add(terms)
@@ -147,7 +167,17 @@ class Trainer:
         if self.folder is not None:
             append_history(self.folder / HISTORY, record)
         self.observer.on_epoch(record)
-        return True
+        return None
+
+    def _wanted(self, interruption: Interruption) -> str | None:
+        """A signal that reached any process, at the same step for all of them."""
+        if not self.processes.joined:
+            return interruption.wanted
+        if self.steps_done % _STEPS_BETWEEN_QUESTIONS.get(self.generator.device.type, 1):
+            return None
+        own = signal.Signals[interruption.wanted] if interruption.wanted else 0
+        number = self.processes.highest(own)
+        return signal.Signals(number).name if number else None
 
     def _start(self, phase: Phase, number: int) -> None:
         """What an epoch of the phase needs before its first step."""
@@ -177,6 +207,8 @@ class Trainer:
                 if self.neighbours is not None:
                     batches = with_partners(batches, self.neighbours, order)
                 left = batches[self.steps_done - first :]
+                if self.processes.joined:
+                    left = BatchShare(self.processes, batch_size).of(left)
                 self.expect(left)
                 for indices in left.to(device):
                     yield indices, heads
@@ -218,9 +250,14 @@ class Trainer:
                 self.observer.warn(f"epoch {self.epoch}: {warning}")
 
     def _save(self) -> None:
-        if self.folder is None:
+        if self.folder is None and not self.processes.joined:
             return
         self._require_finite()
+        self.processes.all_wait_for(self._write_checkpoint)
+
+    def _write_checkpoint(self) -> None:
+        if self.folder is None:
+            return
         tensors = {f"network/{name}": t for name, t in self.network.state_dict().items()}
         for index, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": t for name, t in state.items()}

@@ -9,7 +9,7 @@ from dcdc.networks.clustering import (
     NetworkOutput,
 )
 from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
-from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups
+from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups, share_statistics
 
 __all__ = [
     "CLUSTER_HEAD",
@@ -22,5 +22,6 @@ __all__ = [
     "CopyGroupNorm",
     "NetworkOutput",
     "copy_groups",
+    "share_statistics",
     "weight_gradients_aside",
 ]

@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.shared_norm import shared_norm
+from dcdc.runtime.processes import ALONE, Processes
+
 _FUSED_DEVICE = "cuda"
 
 
@@ -28,6 +31,8 @@ class CopyGroupNorm(nn.BatchNorm2d):
 
     groups: tuple[int, ...] = ()
     """Images of each copy group; () is one group. Evaluation does not look at it."""
+    processes: Processes = ALONE
+    """Whose batches the statistics are of."""
 
     def forward(  # type: ignore[override]
         self, x: Tensor, residual: Tensor | None = None, relu: bool = True, fork: bool = False
@@ -40,11 +45,16 @@ class CopyGroupNorm(nn.BatchNorm2d):
         if kernels is not None:
             groups = self.groups or (len(x),)
             return kernels.fused_norm(
-                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork)
+                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork),
+                processes=self.processes,
             )
-        groups = self.groups if self.training else ()
-        y = _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
+        y = _add_and_relu(self._normed(x), residual, relu)
         return (y, y) if fork else y
+
+    def _normed(self, x: Tensor) -> Tensor:
+        if self.training and self.processes.joined:
+            return _over_processes(self, x)
+        return _by_group(super().forward, x, self.groups if self.training else ())
 
     def _kernels_for(self, x: Tensor, residual: Tensor | None = None) -> _Kernels | None:
         """None where they cannot do it."""
@@ -75,7 +85,9 @@ class PooledNorm(CopyGroupNorm):
         kernels = self._kernels_for(x)
         if kernels is not None:
             groups = self.groups or (len(x),)
-            return kernels.fused_pooled_norm(x, *self._state(), groups, self.momentum, self.eps)
+            return kernels.fused_pooled_norm(
+                *(x, *self._state(), groups, self.momentum, self.eps), processes=self.processes
+            )
         y = super().forward(x)
         assert isinstance(y, Tensor)
         y = F.max_pool2d(y, kernel_size=2, stride=2, padding=1)
@@ -86,10 +98,20 @@ class CopyGroupNorm1d(nn.BatchNorm1d):
     """Of B x D."""
 
     groups: tuple[int, ...] = ()
+    processes: Processes = ALONE
 
     def forward(self, x: Tensor, residual: Tensor | None = None, relu: bool = True) -> Tensor:
+        if self.training and self.processes.joined:
+            return _add_and_relu(_over_processes(self, x), residual, relu)
         groups = self.groups if self.training else ()
         return _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
+
+
+def share_statistics(network: nn.Module, processes: Processes) -> None:
+    """From now on every copy-group norm of the network sees the batch of all processes."""
+    for module in network.modules():
+        if isinstance(module, CopyGroupNorm | CopyGroupNorm1d):
+            module.processes = processes
 
 
 @contextmanager
@@ -111,6 +133,22 @@ def _by_group(norm: Callable[[Tensor], Tensor], x: Tensor, groups: tuple[int, ..
     if not _checked(groups, x):
         return norm(x)
     return torch.cat([norm(part) for part in torch.split(x, list(groups))])
+
+
+def _over_processes(norm: CopyGroupNorm | CopyGroupNorm1d, x: Tensor) -> Tensor:
+    """Running statistics go on group by group, as if each had come alone."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    assert norm.momentum is not None
+    groups = _checked(norm.groups, x) or (len(x),)
+    y, means, variances = shared_norm(x, norm.weight, norm.bias, norm.eps, groups, norm.processes)
+    with torch.no_grad():
+        for mean, variance in zip(means, variances, strict=True):
+            norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), norm.momentum)
+            norm.running_var.lerp_(variance.to(norm.running_var.dtype), norm.momentum)
+            norm.num_batches_tracked += 1
+    return y
 
 
 def _add_and_relu(x: Tensor, residual: Tensor | None, relu: bool) -> Tensor:

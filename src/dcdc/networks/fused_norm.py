@@ -11,6 +11,9 @@ Read -> written, kernel by kernel: x -> nothing; x, residual -> y. Backward: dy,
 dy, x -> dx, the ReLU's mask computed again from x. Backward of residual and ReLU: dy, x, y ->
 d_residual; d_residual, x -> dx, the mask taken from y, which the next layer keeps anyway.
 
+Where processes share a batch, they exchange what the first kernel of a pair leaves
+(shared_partials.py).
+
 Forked, y is handed out twice on one memory, for two readers: the first backward kernel then reads
 the gradients of both and adds them, instead of a kernel of autograd's that would write their sum.
 """
@@ -31,7 +34,14 @@ from dcdc.networks.fused_norm_kernels import (
     _partial_gradients,
     _partial_statistics,
 )
+from dcdc.networks.shared_partials import (
+    Shared,
+    keep_running,
+    share_statistics_between,
+    share_sums_between,
+)
 from dcdc.runtime.kernels import can_build
+from dcdc.runtime.processes import ALONE, Processes
 
 MOST_GROUPS = 4
 """The groups' ends are plain numbers among a kernel's arguments: no copy from the host."""
@@ -107,6 +117,16 @@ class KernelPair:
             x.device,
         )
 
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Of each group."""
+        ends = self.ends[: self.n_groups]
+        return tuple(end - begin for begin, end in zip((0, *ends), ends, strict=False))
+
+    @property
+    def chunk_rows(self) -> int:
+        return self.tiles.block_rows * self.tiles.tiles
+
     def workspace(self) -> Tensor:
         padded = self.tiles.columns * self.tiles.block_channels
         size = (self.n_groups, 2, padded, self.tiles.fold)
@@ -167,6 +187,7 @@ class _FusedNorm(torch.autograd.Function):
         momentum: float,
         eps: float,
         fork: bool,
+        processes: Processes,
     ) -> Tensor | tuple[Tensor, Tensor]:
         pair = KernelPair.over(x, groups, _FORWARD_BYTES)
         partials = pair.workspace()
@@ -176,15 +197,18 @@ class _FusedNorm(torch.autograd.Function):
         add = residual is not None
         with torch.cuda.device_of(x):
             pair.first(_partial_statistics, x, partials)
+            shared = exchanged(pair, partials, processes)
+            buffers = (running_mean, running_var, num_batches_tracked)
             pair.second(
                 _apply,
                 *(x, x if residual is None else residual, y, weight, bias),
-                *(running_mean, running_var, num_batches_tracked, partials, statistics),
-                *(momentum, eps),
+                *kept(buffers, shared, momentum),
+                *(partials, statistics, momentum, eps),
                 add=add,
                 relu=relu,
             )
-        ctx.groups, ctx.add, ctx.relu = groups, add, relu
+        ctx.groups, ctx.add, ctx.relu, ctx.processes = groups, add, relu, processes
+        ctx.counts = None if shared is None else shared.counts
         ctx.save_for_backward(x, weight, bias, statistics, y if add and relu else None)
         ctx.set_materialize_grads(False)
         return (y, y.detach()) if fork else y
@@ -207,13 +231,38 @@ class _FusedNorm(torch.autograd.Function):
             mask_by_x=by_x,
             mask_by_y=by_y,
         )
+        exchange_sums(pair, partials, ctx.counts, ctx.processes)
         pair.second(
             _input_gradient,
             *(open_dy, x, dx, weight, bias, statistics, partials, d_weight, d_bias),
             mask_by_x=by_x,
             await_dy=by_y or two,
         )
-        return dx, open_dy if ctx.add else None, d_weight, d_bias, *(None,) * 8
+        return dx, open_dy if ctx.add else None, d_weight, d_bias, *(None,) * 9
+
+
+def exchanged(pair: KernelPair, partials: Tensor, processes: Processes) -> Shared | None:
+    if not processes.joined:
+        return None
+    return share_statistics_between(partials, pair.rows, pair.chunk_rows, processes)
+
+
+def kept(
+    buffers: tuple[Tensor, Tensor, Tensor], shared: Shared | None, momentum: float
+) -> tuple[Tensor, ...]:
+    """What the second kernel may write running statistics to: those of all are written here."""
+    if shared is None:
+        return buffers
+    keep_running(buffers, shared, momentum)
+    return tuple(torch.empty_like(buffer) for buffer in buffers)
+
+
+def exchange_sums(
+    pair: KernelPair, partials: Tensor, counts: Tensor | None, processes: Processes
+) -> None:
+    """`counts`: rows of all processes, G x 1, of the kernels' own kind of rows."""
+    if counts is not None:
+        share_sums_between(partials, pair.rows, pair.chunk_rows, counts, processes)
 
 
 def given(slopes: tuple[Tensor | None, ...]) -> tuple[Tensor, Tensor | None]:
@@ -253,15 +302,16 @@ def fused_norm(
     momentum: float,
     eps: float,
     fork: bool = False,
+    processes: Processes = ALONE,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """norm(x) (+ residual), then ReLU or not; x and residual channels last, the rest float32.
 
     `groups`: images of each group, at least two rows a group; the buffers are updated in place.
-    `fork`: the output twice, on the same memory.
+    `fork`: the output twice, on the same memory. `processes`: whose batches the statistics are of.
     """
     out: Tensor | tuple[Tensor, Tensor] = _FusedNorm.apply(
         *(x, residual, weight, bias, running_mean, running_var, num_batches_tracked),
-        *(groups, relu, momentum, eps, fork),
+        *(groups, relu, momentum, eps, fork, processes),
     )
     return out
 

@@ -17,13 +17,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dcdc.networks import fused_norm
-from dcdc.networks.fused_norm import KernelPair, given
+from dcdc.networks.fused_norm import KernelPair, exchange_sums, exchanged, given, kept
 from dcdc.networks.fused_norm_kernels import _partial_statistics
 from dcdc.networks.fused_pooled_norm_kernels import (
     _apply_and_pool,
     _input_gradient_of_windows,
     _partial_pooled_gradients,
 )
+from dcdc.runtime.processes import ALONE, Processes
 
 _WINDOW_BYTES = 4096
 """Of a tile of windows, which has four such tiles of pixels; 16 bytes a thread and load."""
@@ -42,6 +43,7 @@ class _FusedPooledNorm(torch.autograd.Function):
         groups: tuple[int, ...],
         momentum: float,
         eps: float,
+        processes: Processes,
     ) -> tuple[Tensor, Tensor]:
         n_images, channels, height, width = x.shape
         y = torch.empty(
@@ -57,16 +59,22 @@ class _FusedPooledNorm(torch.autograd.Function):
         statistics = torch.empty(size, dtype=torch.float32, device=x.device)
         with torch.cuda.device_of(x):
             pixels.first(_partial_statistics, x, partials)
+            shared = exchanged(pixels, partials, processes)
+            buffers = (running_mean, running_var, num_batches_tracked)
             windows.second(
                 _apply_and_pool,
-                *(x, y, weight, bias, running_mean, running_var, num_batches_tracked),
+                *(x, y, weight, bias),
+                *kept(buffers, shared, momentum),
                 *(partials, statistics, momentum, eps),
                 height=height,
                 width=width,
                 pixels=pixels.tiles.block_rows * pixels.tiles.tiles,
                 fold=pixels.tiles.fold,
             )
-        ctx.groups = groups
+        ctx.groups, ctx.processes, ctx.counts = groups, processes, None
+        if shared is not None:
+            # The backward kernels' rows are windows; only their shares count.
+            ctx.counts = shared.counts * (windows.rows[0] / pixels.rows[0])
         ctx.save_for_backward(x, weight, bias, statistics)
         ctx.set_materialize_grads(False)
         return y, y.detach()
@@ -84,12 +92,13 @@ class _FusedPooledNorm(torch.autograd.Function):
         windows.first(
             _partial_pooled_gradients, *both, x, weight, bias, statistics, partials, **switches
         )
+        exchange_sums(windows, partials, ctx.counts, ctx.processes)
         windows.second(
             _input_gradient_of_windows,
             *(*both, x, dx, weight, bias, statistics, partials, d_weight, d_bias),
             **switches,
         )
-        return dx, d_weight, d_bias, *(None,) * 6
+        return dx, d_weight, d_bias, *(None,) * 7
 
 
 def fused_pooled_norm(
@@ -102,10 +111,11 @@ def fused_pooled_norm(
     groups: tuple[int, ...],
     momentum: float,
     eps: float,
+    processes: Processes = ALONE,
 ) -> tuple[Tensor, Tensor]:
     """max_pool2d(relu(norm(x)), 2, 2, 1) twice on one memory; what `fused_norm.fits` is taken."""
     out: tuple[Tensor, Tensor] = _FusedPooledNorm.apply(
         *(x, weight, bias, running_mean, running_var, num_batches_tracked),
-        *(groups, momentum, eps),
+        *(groups, momentum, eps, processes),
     )
     return out

@@ -7,38 +7,24 @@ import hashlib
 import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dcdc.data import Skipped
+from dcdc.data.decode import quiet_pillow
 from dcdc.data.decoded import check_on_bad
 from dcdc.data.image_stream import ImageStream, open_stream
 from dcdc.data.row_cache import Block
 from dcdc.engine.likeness import Likeness, likeness_to
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
+from dcdc.prediction.answered import LEFT_OUT, Answered, packed, unpacked
 from dcdc.runtime.device import cpu_threads
+from dcdc.runtime.processes import ALONE, Processes
 
-LEFT_OUT = -1
-"""In the place of a cluster, where an image could not be read."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """What became of some rows of the source."""
-
-    rows: pa.RecordBatch
-    """N"""
-    features: NDArray[np.float32]
-    """N x D"""
-    clusters: NDArray[np.int32]
-    """R, or LEFT_OUT."""
-    skipped: tuple[tuple[int, str], ...]
-    """Rows of the source, and why."""
+_CHUNKS_A_TURN = 4  # of each process; at its end some rows may be decoded for nothing
 
 
 def images_for(
@@ -55,10 +41,11 @@ def predict_rows(
     *,
     on_bad: str = "refuse",
     on_skip: Callable[[Skipped], None] = lambda _: None,
+    processes: Processes = ALONE,
 ) -> Iterator[pa.RecordBatch]:
     """Name, cluster, confidence and the rest of every image, some hundred at a time."""
     check_on_bad(on_bad)
-    answers = Answers(model, images)
+    answers = Answers(model, images, processes)
     with answers.computing():
         for answered in answers.from_row(0):
             if answered.skipped and on_bad == "refuse":
@@ -66,6 +53,14 @@ def predict_rows(
             for row, why in answered.skipped:
                 on_skip(Skipped(images.names[row], why))
             yield answered.rows
+
+
+def help_to_answer(model: TrainedModel, images: ImageStream, processes: Processes) -> None:
+    """What a process does meanwhile that is not the first."""
+    answers = Answers(model, images, processes)
+    with answers.computing():
+        for _ in answers.from_row(0):
+            pass
 
 
 def unreadable(images: ImageStream, row: int, why: str) -> InputError:
@@ -78,7 +73,10 @@ def unreadable(images: ImageStream, row: int, why: str) -> InputError:
 class Answers:
     """A model's answers for a stream; what likeness needs is read once."""
 
-    def __init__(self, model: TrainedModel, images: ImageStream) -> None:
+    def __init__(
+        self, model: TrainedModel, images: ImageStream, processes: Processes = ALONE
+    ) -> None:
+        self.processes = processes
         self.model = model
         self.images = images
         features = model.training_features()
@@ -103,10 +101,43 @@ class Answers:
         return digest.hexdigest()
 
     def from_row(self, start: int) -> Generator[Answered, None, None]:
-        """The same blocks, and so the same numbers, from any block's end on."""
+        """The same blocks, and so the same numbers, from any block's end on.
+
+        Of several processes all call this, and those but the first need not know where to begin.
+        """
+        if self.processes.joined:
+            yield from self._by_all(start)
+            return
         for block in self.images.blocks(start, self.model.chunk):
             yield self._answer(block, start)
             start += block.n_read
+
+    def dismiss(self) -> None:
+        """Tells the other processes that no row is left to answer."""
+        for _ in self.from_row(len(self.images)):
+            raise AssertionError("beyond the last row")
+
+    def _by_all(self, start: int) -> Iterator[Answered]:
+        """Each process takes its turn of the rows, and everyone hears everything in order."""
+        processes, turn = self.processes, _CHUNKS_A_TURN * self.model.chunk
+        start = processes.decided_by_first(lambda: start)
+        for first in range(start, len(self.images), turn * processes.size):
+            begin = first + processes.rank * turn
+            own = b"".join(packed(found) for found in self._of_rows(begin, begin + turn))
+            for content in processes.gather_bytes(own):
+                yield from unpacked(content, self.schema)
+
+    def _of_rows(self, begin: int, end: int) -> Iterator[Answered]:
+        end = min(end, len(self.images))
+        if begin >= end:
+            return
+        with quiet_pillow():
+            for block in self.images.read(begin, self.model.chunk):
+                cut = _first_rows(block, begin, end - begin)
+                yield self._answer(cut, begin)
+                begin += cut.n_read
+                if begin >= end:
+                    return
 
     def _answer(self, block: Block, start: int) -> Answered:
         left_out = {row for row, _ in block.skipped}
@@ -141,6 +172,13 @@ class Answers:
         if self.images.targets is None:
             return []
         return [self.images.class_names[code] for code in self.images.targets[rows].tolist()]
+
+
+def _first_rows(block: Block, start: int, n_rows: int) -> Block:
+    if block.n_read <= n_rows:
+        return block
+    skipped = tuple(each for each in block.skipped if each[0] < start + n_rows)
+    return Block(block.pixels[: n_rows - len(skipped)], n_rows, skipped)
 
 
 def _schema(*, with_targets: bool, named: bool) -> pa.Schema:

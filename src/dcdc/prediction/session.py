@@ -18,7 +18,8 @@ from dcdc.engine.interruption import Interruption
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.networks import CLUSTER_HEAD
-from dcdc.prediction.answers import Answered, Answers, unreadable
+from dcdc.prediction.answered import Answered
+from dcdc.prediction.answers import Answers, unreadable
 from dcdc.prediction.features_file import npy_header
 from dcdc.prediction.formats import FORMATS, Format
 from dcdc.prediction.sorting import Sorted, Sorting, check_sorting, cluster_folders, sort_files
@@ -26,6 +27,7 @@ from dcdc.prediction.targets import check_names, refuse_existing, skipped_path, 
 from dcdc.prediction.work_folder import TABLE, WorkFolder, opened_work
 from dcdc.run_folder import skipped_table
 from dcdc.runtime.atomic_files import place, write_text
+from dcdc.runtime.processes import ALONE, Processes
 
 Progress = Callable[[str, int, int], None]
 """(what, done, total)"""
@@ -60,16 +62,18 @@ def predict_to_file(
     on_bad: str = "refuse",
     progress: Progress = lambda *_: None,
     on_kept: Callable[[int], None] = lambda _: None,
+    processes: Processes = ALONE,
 ) -> Predicted:
     """Rows to `out` (.csv, .parquet, .jsonl) and features to `features` (.npy), line for line.
 
     Until all is done, the work lies in `OUT.partial`, and a call with the same model and images
-    goes on with it; `on_kept` then hears how many rows there are.
+    goes on with it; `on_kept` then hears how many rows there are. Of several processes the first
+    calls this, and the others `help_to_answer`.
     """
     check_on_bad(on_bad)
     job = _Job(model, images, out, features, sorting, on_bad)
     job.check()
-    answers = Answers(model, images)
+    answers = Answers(model, images, processes)
     heads = {"rows": job.format.head(answers.schema), "clusters": b""}
     if features is not None:
         heads["features"] = npy_header(0, model.network.n_features)
@@ -95,6 +99,8 @@ def predict_to_file(
             job.refuse_bad(work.skipped)
             with answers.computing():
                 _answer_the_rest(job, answers, work, interruption, progress)
+        else:
+            answers.dismiss()
         return _publish(job, answers, work, interruption, progress)
 
 
@@ -156,25 +162,21 @@ def _answer_the_rest(
 ) -> None:
     n_images = len(job.images)
     progress("predicting", work.n_read, n_images)
-    if work.n_read < n_images:
-        with (
-            work.appending() as appender,
-            closing(answers.from_row(work.n_read)) as some_answered,
-        ):
-            for answered in some_answered:
-                job.refuse_bad(answered.skipped)
-                unlike = answered.rows["unlike"].to_pylist() if answers.likeness else []
-                appender.append(
-                    _pieces(job, answered),
-                    n_read=len(answered.clusters),
-                    n_kept=answered.rows.num_rows,
-                    n_unlike=sum(unlike),
-                    skipped=answered.skipped,
-                )
-                progress("predicting", work.n_read, n_images)
-                if interruption.wanted and work.n_read < n_images:
-                    done = f"{work.n_read:,} of {n_images:,} images are kept in {work.path}"
-                    raise PredictionStopped(interruption.wanted, done)
+    with work.appending() as appender, closing(answers.from_row(work.n_read)) as some_answered:
+        for answered in some_answered:
+            job.refuse_bad(answered.skipped)
+            unlike = answered.rows["unlike"].to_pylist() if answers.likeness else []
+            appender.append(
+                _pieces(job, answered),
+                n_read=len(answered.clusters),
+                n_kept=answered.rows.num_rows,
+                n_unlike=sum(unlike),
+                skipped=answered.skipped,
+            )
+            progress("predicting", work.n_read, n_images)
+            if interruption.wanted and work.n_read < n_images:
+                done = f"{work.n_read:,} of {n_images:,} images are kept in {work.path}"
+                raise PredictionStopped(interruption.wanted, done)
     if not work.n_kept:
         row, why = work.skipped[0]
         work.discard()

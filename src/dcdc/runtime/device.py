@@ -32,6 +32,22 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def take_device(name: str, local_rank: int) -> torch.device:
+    """The device of one of several processes on this host: each GPU serves one."""
+    device = pick_device(name)
+    if device.type == "mps":
+        raise InputError("several processes cannot share MPS: use --device cpu, or one process")
+    if device.type == "cuda":
+        n_gpus = torch.cuda.device_count()
+        if local_rank >= n_gpus:
+            raise InputError(
+                f"process {local_rank} of this host has no GPU, there are {n_gpus}: start it with "
+                f"--nproc-per-node {n_gpus}, or use --device cpu"
+            )
+        torch.cuda.set_device(local_rank)  # what `cuda` means in this process from now on
+    return device
+
+
 def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)

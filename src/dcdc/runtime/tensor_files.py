@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save, save_file
 from torch import Tensor
 
 
@@ -34,3 +34,11 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except SafetensorError as error:
         raise DamagedTensorFileError(str(error)) from None
+
+
+def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+
+
+def tensors_from_bytes(content: bytes) -> dict[str, Tensor]:
+    return load(content)

@@ -1,0 +1,107 @@
+"""Short trainings that one process or several can do; run as a script, it is one of several.
+
+RANK=0 WORLD_SIZE=2 ... python trainings.py OUT_FOLDER NAME...
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dcdc.assembly import build_training, resolve
+from dcdc.config import AugmentConfig, NetworkConfig, RunConfig, TrainConfig, with_values
+from dcdc.data import ImageSet, from_arrays
+from dcdc.engine.observer import SilentObserver
+from dcdc.runtime.launch import read_launch
+from dcdc.runtime.processes import ALONE, Processes, joined
+
+N_IMAGES = 50
+
+TINY = RunConfig(
+    n_clusters=3,
+    network=NetworkConfig(trunk="small", over_clusters=6),
+    augment=AugmentConfig(
+        **{"resize_to": 10, "crop_scale": (0.5, 1.0), "brightness": 0.2, "contrast": 0.2},
+        **{"flip": 0.5, "shift": 0.1, "rotation": 10, "noise": 0.05},
+    ),
+    # 18 images over 4 processes are 5, 5, 4 and 4; two steps a pass, 20 in all
+    train=TrainConfig(epochs=5, batch_size=18, n_repeats=3, threads=1, device="cpu"),
+)
+
+PHASES = {
+    "instance.epochs": 2,
+    "instance.batch_size": 17,
+    "instance.projection": 8,
+    "train.epochs": 4,
+    "train.batch_size": 18,
+    "train.neighbours": 3,
+    "train.over_clustering_first": 1,
+    "self_label.epochs": 1,
+    "self_label.batch_size": 25,
+    "self_label.threshold": 0.3,
+}
+"""4 + 2 + 12 + 2 = 20 steps of every kind."""
+
+TRAININGS: dict[str, dict] = {
+    "alternate": {},
+    "joint in one pass": {"train.passes": "one", "train.heads": "joint", "train.epochs": 10},
+    "all phases": PHASES,
+    "head start": {"train.over_clustering_first": 1, "train.head_start": "spherical-k-means"},
+    "deep": {
+        **{"network.trunk": "resnet18", "train.passes": "one", "train.heads": "joint"},
+        **{"train.epochs": 1, "train.batch_size": 17, "train.n_repeats": 1},
+    },
+    "float32": {},
+}
+QUICK = ("alternate", "all phases", "float32")
+
+
+def images() -> ImageSet:
+    random = np.random.default_rng(0)
+    kinds = np.zeros((3, 8, 8))
+    kinds[0, ::2], kinds[1, :, ::2], kinds[2, 2:6, 2:6] = 1, 1, 1
+    targets = np.arange(N_IMAGES) % 3
+    noisy = 200 * kinds[targets] + random.uniform(0, 50, (N_IMAGES, 8, 8))
+    return from_arrays(noisy.astype(np.uint8), targets)
+
+
+class Losses(SilentObserver):
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def on_step(self, terms, n_images) -> None:  # noqa: ARG002
+        self.losses.append(terms["loss"].item())
+
+
+def train(name: str, processes: Processes = ALONE) -> tuple[list[float], dict[str, torch.Tensor]]:
+    """The losses of its steps; weights, statistics and the answers at its end."""
+    image_set = images()
+    config = resolve(with_values(TINY, TRAININGS[name]), image_set, processes.size)
+    losses = Losses()
+    built = build_training(config, image_set, losses, None, processes)
+    if name != "float32":
+        built.model.network.double()
+    built.trainer.train()
+    found = {key: tensor.clone() for key, tensor in built.model.network.state_dict().items()}
+    rows = np.arange(3, 12)
+    found["answer"] = torch.from_numpy(built.model.assign_store(built.store).probabilities)
+    found["features"] = torch.from_numpy(built.model.features_of(built.store, rows))
+    found["one image"] = torch.from_numpy(built.model.predict_proba(image_set.images[:1]))
+    return losses.losses, found
+
+
+def main() -> None:
+    folder, *names = sys.argv[1:]
+    torch.set_num_threads(1)
+    with joined(read_launch(), torch.device("cpu")) as processes:
+        for name in names:
+            losses, found = train(name, processes)
+            where = Path(folder) / f"{name}-{processes.rank}"
+            torch.save(found, f"{where}.pt")
+            Path(f"{where}.json").write_text(json.dumps(losses))
+
+
+if __name__ == "__main__":
+    main()
