@@ -4,7 +4,9 @@ from dcdc.losses.affinity import class_affinity, sample_affinity
 from dcdc.losses.balance import balance_loss
 from dcdc.losses.class_view import class_view_loss
 from dcdc.losses.dcdc import DcdcLoss, dcdc_loss
+from dcdc.losses.iic import iic_loss
 from dcdc.losses.instance import instance_loss
+from dcdc.losses.mutual_information import joint_assignment, mutual_information
 from dcdc.losses.sample_view import sample_view_loss
 from dcdc.losses.self_label import self_label_loss
 
@@ -14,7 +16,10 @@ __all__ = [
     "class_affinity",
     "class_view_loss",
     "dcdc_loss",
+    "iic_loss",
     "instance_loss",
+    "joint_assignment",
+    "mutual_information",
     "sample_affinity",
     "sample_view_loss",
     "self_label_loss",
