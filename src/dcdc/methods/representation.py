@@ -1,0 +1,111 @@
+"""Representation first, then K-Means on it: what the autoencoders and their kin share.
+
+Shapes: N images, D numbers of a code, K clusters.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+
+from dcdc.data import ImageSet
+from dcdc.data.store import Store, open_store
+from dcdc.engine.observer import Observer
+from dcdc.engine.short_training import ShortPhase, codes_of, epochs_for, train_shortly
+from dcdc.errors import InputError
+from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
+from dcdc.runtime.seeding import derive_seed
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Studio:
+    """The images on their device, one seed, and those who watch: all that a training needs."""
+
+    image_set: ImageSet
+    store: Store
+    device: torch.device
+    seed: int
+    observer: Observer
+    batch_size: int
+
+    @classmethod
+    def open(
+        cls, image_set: ImageSet, seed: int, device: str, observer: Observer, batch_size: int
+    ) -> "Studio":
+        """A batch of more images than there are is all of them."""
+        if batch_size < 2:
+            raise InputError(f"batch_size = {batch_size} must be at least 2")
+        place = pick_device(device)
+        choose_fastest_convolutions(place)
+        store = open_store(image_set.images, place)
+        return cls(image_set, store, place, seed, observer, min(batch_size, image_set.n_images))
+
+    def build(self, network: Callable[[], Network]) -> Network:
+        """With weights by the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self.seed, "weights"))
+            return network().to(self.device)
+
+    def epochs(self, n_steps: int) -> int:
+        """For about as many steps: fewer as images grow in number."""
+        if n_steps < 1:
+            raise InputError(f"n_steps = {n_steps} must be at least 1")
+        return epochs_for(n_steps, self.image_set.n_images, self.batch_size)
+
+    def train(self, *phases: ShortPhase) -> None:
+        with cpu_threads(self._threads):
+            train_shortly(
+                phases,
+                self.store,
+                batch_size=self.batch_size,
+                seed=self.seed,
+                device=self.device,
+                observer=self.observer,
+            )
+
+    def codes(self, network: nn.Module, encode: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
+        """N x D"""
+        with cpu_threads(self._threads):
+            return codes_of(network, encode, self.store).cpu().numpy()
+
+    @property
+    def _threads(self) -> int:
+        """Small images are fastest, and give the same numbers everywhere, on one."""
+        return 1 if self.image_set.side <= 16 else 0
+
+
+def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N x D: from the mean code to each, at length 1.
+
+    How far a code lies from the mean says how unusual an image is, not what it shows.
+    """
+    centred = codes - codes.mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
+    return found
+
+
+def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
+    """N x n: every feature standardised, then the directions in which they vary most."""
+    deviation = features.std(axis=0)
+    kept = features[:, deviation > 1e-6 * deviation.max()]
+    standardised = (kept - kept.mean(axis=0)) / kept.std(axis=0)
+    # eigh sorts ascending: the last directions hold the most variance.
+    axes = np.linalg.eigh(standardised.T @ standardised)[1][:, -n:]
+    return np.asarray(standardised @ axes, np.float32)
+
+
+def k_means(
+    codes: NDArray[np.float32], n_clusters: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Assignments and centres (K x D): the best of 10 starts."""
+    found = KMeans(n_clusters, n_init=10, random_state=derive_seed(seed, "k-means") % 2**32)
+    assignments = found.fit_predict(codes).astype(np.int64)
+    return assignments, found.cluster_centers_.astype(np.float32)
