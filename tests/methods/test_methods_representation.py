@@ -1,9 +1,21 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
+from dcdc.data import from_arrays
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.methods.representation import Studio, directions, k_means, leading_directions
+from dcdc.methods.representation import (
+    LARGE,
+    SMALL,
+    Effort,
+    Studio,
+    directions,
+    k_means,
+    leading_directions,
+)
 
 
 def test_directions_do_not_know_where_codes_lie_nor_how_far():
@@ -50,5 +62,16 @@ def test_a_batch_is_at_most_all_images_and_at_least_two(tiny_set):
     assert Studio.open(tiny_set, 0, "cpu", SilentObserver(), 1000).batch_size == 48
     with pytest.raises(InputError, match="batch_size = 1 must be at least 2"):
         Studio.open(tiny_set, 0, "cpu", SilentObserver(), 1)
-    with pytest.raises(InputError, match="n_steps = 0 must be at least 1"):
-        Studio.open(tiny_set, 0, "cpu", SilentObserver(), 10).epochs(0)
+
+
+def test_what_is_left_open_follows_from_images_and_device(tiny_set):
+    studio = Studio.open(tiny_set, 0, "cpu", SilentObserver(), 10)
+    assert studio.effort(None, None, None) == SMALL
+    assert studio.effort(7, None, 0.5) == Effort(7, SMALL.width, 0.5)
+    assert studio.epochs(40) == 10
+    on_gpu = replace(studio, device=torch.device("cuda"))
+    assert on_gpu.effort(None, None, None) == SMALL  # tiny images
+    large = from_arrays(np.arange(2 * 32 * 32, dtype=np.uint8).reshape(2, 32, 32, 1))
+    assert replace(on_gpu, image_set=large).effort(None, None, None) == LARGE
+    with pytest.raises(InputError, match="n_steps = 0 must be above 0"):
+        studio.effort(0, None, None)

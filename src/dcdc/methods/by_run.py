@@ -47,6 +47,11 @@ def start_config(
     return with_values(config, {"train.batch_size": batch_size})
 
 
+def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
+    """A batch of this many images, or of fewer where an epoch would have too few steps."""
+    return max(2, min(batch_size, image_set.n_images // 7))
+
+
 def cluster_by_run(
     config: RunConfig,
     image_set: ImageSet,

@@ -44,16 +44,17 @@ def cluster(
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
     n_code: int = 16,
-    width: int = 16,
-    n_steps: int = 500,
+    width: int | None = None,
+    n_steps: int | None = None,
     batch_size: int = 128,
-    learning_rate: float = 3e-3,
+    learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
-    network = build_autoencoder(studio, Autoencoder, n_code, width)
-    step = autoencoding_step(network, learning_rate, corruption_for(image_set))
-    studio.train(ShortPhase(step, studio.epochs(n_steps)))
+    effort = studio.effort(n_steps, width, learning_rate)
+    network = build_autoencoder(studio, Autoencoder, n_code, effort.width)
+    step = autoencoding_step(network, effort.learning_rate, corruption_for(image_set))
+    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
     codes = studio.codes(network, network.encode)
     assignments, _ = k_means(directions(codes), n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)

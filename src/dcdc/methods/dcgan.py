@@ -34,21 +34,22 @@ def cluster(
     device: str = "cpu",
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
-    width: int = 16,
-    n_steps: int = 500,
+    width: int | None = None,
+    n_steps: int | None = None,
     batch_size: int = 128,
     learning_rate: float = 2e-4,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
-    shape = (image_set.channels, image_set.side, width)
+    effort = studio.effort(n_steps, width, learning_rate)
+    shape = (image_set.channels, image_set.side, effort.width)
     made_by, told_by = studio.build(
         lambda: torch.nn.ModuleList([Generator(N_NOISE, *shape), Discriminator(*shape)])
     )
     assert isinstance(made_by, Generator)
     assert isinstance(told_by, Discriminator)
     making, telling = (
-        torch.optim.Adam(network.parameters(), lr=learning_rate, betas=BETAS)
+        torch.optim.Adam(network.parameters(), lr=effort.learning_rate, betas=BETAS)
         for network in (made_by, told_by)
     )
 
@@ -66,7 +67,7 @@ def cluster(
         terms = {"loss": told + fooled, "discriminator": told, "generator": fooled}
         return {name: term.detach() for name, term in terms.items()}
 
-    studio.train(ShortPhase(step, studio.epochs(n_steps)))
+    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
     codes = leading_directions(studio.codes(told_by, told_by.features))
     assignments, _ = k_means(codes, n_clusters, seed)
     return Clustering(assignments, features=codes, network=told_by)

@@ -36,15 +36,16 @@ def cluster(
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
     n_code: int = 10,
-    width: int = 16,
-    n_steps: int = 500,
-    n_refining_steps: int = 200,
+    width: int | None = None,
+    n_steps: int | None = None,
+    n_refining_steps: int | None = None,
     batch_size: int = 128,
-    learning_rate: float = 3e-3,
+    learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
-    network = build_autoencoder(studio, Autoencoder, n_code, width)
+    effort = studio.effort(n_steps, width, learning_rate)
+    network = build_autoencoder(studio, Autoencoder, n_code, effort.width)
     centres = nn.Parameter(torch.zeros(n_clusters, n_code, device=studio.device))
     targets = torch.zeros(image_set.n_images, n_clusters, device=studio.device)
 
@@ -63,12 +64,12 @@ def cluster(
     refined = [*network.encoder.parameters(), centres]
     studio.train(
         ShortPhase(
-            autoencoding_step(network, learning_rate, corruption_for(image_set)),
-            studio.epochs(n_steps),
+            autoencoding_step(network, effort.learning_rate, corruption_for(image_set)),
+            studio.epochs(effort.n_steps),
         ),
         ShortPhase(
-            adam_step(loss_of, refined, learning_rate / 10),
-            studio.epochs(n_refining_steps),
+            adam_step(loss_of, refined, effort.learning_rate / 10),
+            studio.epochs(n_refining_steps or effort.n_steps * 2 // 5),
             take_targets,
         ),
     )

@@ -6,7 +6,7 @@ entries suffice.
 
 This is its first layer: convolutional sparse coding of images of equal contrast. Maps are found by
 iterated shrinkage instead of the paper's splitting, filters descend the error by Adam and are kept
-at length 1. Features are the maps' means over a grid. Settings are our own, chosen on digits.
+at length 1. Features are the maps' means over a grid. Settings are our own: 200 steps suffice.
 """
 
 from pathlib import Path
@@ -30,8 +30,8 @@ def cluster(
     device: str = "cpu",
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
-    n_filters: int = 32,
-    filter_side: int = 5,
+    n_filters: int | None = None,
+    filter_side: int | None = None,
     sparsity: float = 0.3,
     grid: int = 4,
     n_steps: int = 200,
@@ -40,10 +40,10 @@ def cluster(
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
+    tiny = image_set.side <= 16
+    shape = (n_filters or (32 if tiny else 64), filter_side or (5 if tiny else 7))
     network = studio.build(
-        lambda: SparseCoder(
-            image_set.channels, n_filters, filter_side, sparsity=sparsity, n_iterations=10
-        )
+        lambda: SparseCoder(image_set.channels, *shape, sparsity=sparsity, n_iterations=10)
     )
 
     def loss_of(batch: Batch) -> Terms:

@@ -8,14 +8,15 @@ the clusters are, and log K minus the entropy of their sizes keeps them filled.
 That is DCDC's class view at temperature 1 plus twice its balance term, without the sample view: its
 engine, with other weights. On a GPU the learning rate, batch and copies of the paper and 200
 epochs, as it has; trunk, perturbations and 70 over-clusters are DCDC's, which follows it there.
-Tiny images, and all on a CPU: DCDC's settings for them.
+Tiny images, and all on a CPU: DCDC's settings for them, but for the batch, since columns say little
+over few images.
 """
 
 from pathlib import Path
 
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
-from dcdc.methods.by_run import cluster_by_run, start_config
+from dcdc.methods.by_run import at_least_seven_steps, cluster_by_run, start_config
 from dcdc.methods.method import SILENT, Clustering, check_task
 
 PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
@@ -35,6 +36,8 @@ def cluster(
     learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
+    config = start_config(image_set, n_clusters, device, PUBLISHED)
+    large = max(config.train.batch_size, at_least_seven_steps(256, image_set))
     settings = {
         "loss.temperature": 1.0,
         "loss.sample_weight": 0.0,
@@ -43,8 +46,7 @@ def cluster(
         "train.seed": seed,
         "train.device": device,
         "train.epochs": epochs,
-        "train.batch_size": batch_size,
+        "train.batch_size": batch_size or large,
         "train.learning_rate": learning_rate,
     }
-    config = start_config(image_set, n_clusters, device, PUBLISHED)
     return cluster_by_run(config, image_set, settings=settings, observer=observer, folder=folder)

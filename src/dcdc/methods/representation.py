@@ -4,7 +4,7 @@ Shapes: N images, D numbers of a code, K clusters.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +22,22 @@ from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_d
 from dcdc.runtime.seeding import derive_seed
 
 Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a training takes where its caller leaves it open."""
+
+    n_steps: int
+    width: int
+    """Maps of the first layer."""
+    learning_rate: float
+
+
+SMALL = Effort(n_steps=500, width=16, learning_rate=3e-3)
+"""For tiny images, which need little, and for a CPU, which bears little; chosen on digits."""
+LARGE = Effort(n_steps=15_000, width=64, learning_rate=1e-3)
+"""For a benchmark on a GPU: 32 epochs of 60,000 images in batches of 128, a minute or two."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +69,18 @@ class Studio:
             torch.manual_seed(derive_seed(self.seed, "weights"))
             return network().to(self.device)
 
+    def effort(self, n_steps: int | None, width: int | None, learning_rate: float | None) -> Effort:
+        """As asked for; `None` is what images and device bear."""
+        usual = SMALL if self.image_set.side <= 16 or self.device.type == "cpu" else LARGE
+        asked = {"n_steps": n_steps, "width": width, "learning_rate": learning_rate}
+        given = {name: value for name, value in asked.items() if value is not None}
+        for name, value in given.items():
+            if not value > 0:
+                raise InputError(f"{name} = {value} must be above 0")
+        return replace(usual, **given)  # type: ignore[arg-type]
+
     def epochs(self, n_steps: int) -> int:
-        """For about as many steps: fewer as images grow in number."""
-        if n_steps < 1:
-            raise InputError(f"n_steps = {n_steps} must be at least 1")
+        """For about as many steps."""
         return epochs_for(n_steps, self.image_set.n_images, self.batch_size)
 
     def train(self, *phases: ShortPhase) -> None:

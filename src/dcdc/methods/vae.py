@@ -17,7 +17,7 @@ from dcdc.engine.short_training import Batch, ShortPhase, Terms, adam_step
 from dcdc.losses import gaussian_divergence, reconstruction_loss
 from dcdc.methods.autoencoding import build_autoencoder
 from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, k_means
+from dcdc.methods.representation import Studio, directions, k_means
 from dcdc.networks.autoencoder import VariationalAutoencoder
 
 
@@ -30,14 +30,15 @@ def cluster(
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
     n_code: int = 16,
-    width: int = 16,
-    n_steps: int = 500,
+    width: int | None = None,
+    n_steps: int | None = None,
     batch_size: int = 128,
-    learning_rate: float = 3e-3,
+    learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
-    network = build_autoencoder(studio, VariationalAutoencoder, n_code, width)
+    effort = studio.effort(n_steps, width, learning_rate)
+    network = build_autoencoder(studio, VariationalAutoencoder, n_code, effort.width)
 
     def loss_of(batch: Batch) -> Terms:
         mean, log_variance = network.distribution(batch.images)
@@ -47,8 +48,8 @@ def cluster(
         divergence = gaussian_divergence(mean, log_variance)
         return {"loss": error + divergence, "reconstruction": error, "divergence": divergence}
 
-    step = adam_step(loss_of, list(network.parameters()), learning_rate)
-    studio.train(ShortPhase(step, studio.epochs(n_steps)))
+    step = adam_step(loss_of, list(network.parameters()), effort.learning_rate)
+    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
     codes = studio.codes(network, network.encode)
-    assignments, _ = k_means(codes, n_clusters, seed)
+    assignments, _ = k_means(directions(codes), n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)
