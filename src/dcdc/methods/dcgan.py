@@ -5,8 +5,9 @@ adversarial networks, 2016. One network makes images from noise, another learns 
 real ones; to do so it must know what real ones are like.
 
 As there: strided convolutions with norms and leaky rectifiers, Adam at 2e-4 with a first moment of
-0.5, and features of every layer of the discriminator, the greatest of each field of a 4 x 4 grid.
-K-Means sees their leading directions, for speed. Widths and length are our own.
+0.5, and features of every layer of the discriminator, the greatest of each field of a 4 x 4 grid,
+but of 2 x 2 above 16 pixels, for memory. K-Means sees their leading directions. Widths and length
+are our own.
 """
 
 from pathlib import Path
@@ -68,6 +69,8 @@ def cluster(
         return {name: term.detach() for name, term in terms.items()}
 
     studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
-    codes = leading_directions(studio.codes(told_by, told_by.features))
+    grid = 4 if image_set.side <= 16 else 2
+    seen = studio.codes(told_by, lambda images: told_by.features(images, grid))
+    codes = leading_directions(seen)
     assignments, _ = k_means(codes, n_clusters, seed)
     return Clustering(assignments, features=codes, network=told_by)

@@ -73,11 +73,11 @@ def cluster(
             take_targets,
         ),
     )
-    codes = codes_of(network, network.encode, studio.store)
-    assign = student_assignment(codes, centres.detach()).cpu().numpy()
+    codes = studio.codes(network, network.encode)
+    assign = student_assignment(torch.from_numpy(codes), centres.detach().cpu()).numpy()
     return Clustering(
         assign.argmax(axis=1).astype(np.int64),
         probabilities=assign,
-        features=codes.cpu().numpy(),
+        features=codes,
         network=network,
     )

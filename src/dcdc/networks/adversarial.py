@@ -54,7 +54,7 @@ class Discriminator(nn.Module):
         logits: Tensor = self.logit(self.maps(images)[-1].flatten(1))
         return logits.squeeze(1)
 
-    def features(self, images: Tensor, grid: int = 4) -> Tensor:
+    def features(self, images: Tensor, grid: int) -> Tensor:
         """Every layer's maps, the greatest of each field of a grid, one after the other: B x D."""
         pooled = [F.adaptive_max_pool2d(maps, grid) for maps in self.maps(images)]
         return torch.cat([maps.flatten(1) for maps in pooled], dim=1)
