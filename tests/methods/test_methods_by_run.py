@@ -42,7 +42,7 @@ def colour(side, n_images=600, channels=3):
 def test_iic_is_another_loss_over_several_heads():
     config = config_of(iic, load_digits())
     assert (config.loss.kind, config.network.sub_heads, config.train.seed) == ("iic", 5, 3)
-    assert config.network.trunk == "small"
+    assert (config.network.trunk, config.train.head_start) == ("small", "random")
     assert config_of(iic, load_digits(), epochs=3, sub_heads=2).train.epochs == 3
 
 

@@ -15,6 +15,7 @@ from dcdc.methods.representation import (
     directions,
     k_means,
     leading_directions,
+    whitened,
 )
 
 
@@ -33,6 +34,19 @@ def test_what_never_varies_leads_nowhere():
     np.testing.assert_allclose(
         abs(leading_directions(still, 2)), abs(leading_directions(codes, 2)), atol=1e-4
     )
+
+
+def test_whitened_codes_vary_about_alike_but_noise_stays_small():
+    rng = np.random.default_rng(0)
+    codes = (rng.normal(size=(500, 3)) * [10, 3, 0.01] + 5).astype(np.float32)
+    turned = codes @ np.linalg.qr(rng.normal(size=(3, 3)))[0].astype(np.float32)
+    white = whitened(turned)
+    assert white.dtype == np.float32
+    deviations = np.sort(white.std(axis=0))
+    assert deviations[0] < 0.02
+    assert (deviations[1:] > 0.85).all()
+    distances = lambda rows: np.linalg.norm(rows[:, None] - rows[None], axis=2)  # noqa: E731
+    np.testing.assert_allclose(distances(white), distances(whitened(codes)), atol=1e-2)
 
 
 def test_leading_directions_hold_the_most_of_what_varies():

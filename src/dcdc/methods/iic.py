@@ -9,7 +9,7 @@ with the lowest loss over the last epoch answers.
 DCDC's engine with another loss. On a GPU: five sub-heads, three copies and the learning rate of the
 paper, 70 over-clusters as its experiments on CIFAR-10 and STL-10, batches of 256 near its own of
 220, and 200 epochs, as DCDC has, where its authors' code has 2,000. Tiny images, and all on a CPU:
-DCDC's settings for them.
+DCDC's settings for them, but for the start: sub-heads that all start from K-Means hardly differ.
 """
 
 from pathlib import Path
@@ -41,6 +41,7 @@ def cluster(
         "network.sub_heads": sub_heads,
         "train.seed": seed,
         "train.device": device,
+        "train.head_start": "random",
         "train.epochs": epochs,
         "train.batch_size": batch_size,
         "train.learning_rate": learning_rate,

@@ -116,6 +116,17 @@ def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
+def whitened(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N x D: of about the same variance in every direction in which they vary noticeably.
+
+    A decoder undoes any invertible map of its codes, so that scales and correlations mean little;
+    below a fiftieth of the largest variance, though, there is mostly noise, which stays small.
+    """
+    centred = codes - codes.mean(axis=0)
+    variances, axes = np.linalg.eigh(np.cov(centred, rowvar=False, dtype=np.float64))
+    return np.asarray(centred @ axes / np.sqrt(variances + variances[-1] / 50), np.float32)
+
+
 def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
     """N x n: every feature standardised, then the directions in which they vary most."""
     deviation = features.std(axis=0)

@@ -4,7 +4,8 @@ Kingma and Welling, Auto-encoding variational Bayes, 2014. A code is a Gaussian,
 are made again from a draw of it, and its divergence from the standard Gaussian is paid for, so that
 codes say only what they must and near codes mean alike images.
 
-Convolutional; pixels are Gaussians of deviation 1 in units of their channel's. The rest is as AE's.
+Convolutional; pixels are Gaussians of half their channel's deviation, since at the whole one most
+numbers of a digit's code say nothing. The rest is as AE's.
 """
 
 from pathlib import Path
@@ -34,6 +35,7 @@ def cluster(
     n_steps: int | None = None,
     batch_size: int = 128,
     learning_rate: float | None = None,
+    deviation: float = 0.5,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
@@ -44,7 +46,7 @@ def cluster(
         mean, log_variance = network.distribution(batch.images)
         noise = torch.randn(mean.shape, generator=batch.draws, device=mean.device)
         made = network.decode(mean + noise * (log_variance / 2).exp())
-        error = reconstruction_loss(made, network.normalise(batch.images))
+        error = reconstruction_loss(made, network.normalise(batch.images)) / deviation**2
         divergence = gaussian_divergence(mean, log_variance)
         return {"loss": error + divergence, "reconstruction": error, "divergence": divergence}
 
