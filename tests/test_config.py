@@ -86,6 +86,8 @@ def test_toml_lays_over_what_was_there(tmp_path):
         ("train.seed=-1", "train.seed = -1 must be 0 to"),
         ("loss.temperature=0", "loss.temperature = 0.0 must be above 0"),
         ("loss.class_weight=-1", "must be 0 or above"),
+        ("network.sub_heads=0", "network.sub_heads = 0 must be at least 1"),
+        ("loss.kind=icc", "did you mean 'iic'?"),
         ("network.over_clusters=1", "0 (no over-clustering head) or at least 2"),
         ("train.over_clustering_first=200", "a share of the epochs, or fewer than all 200"),
         ("data.size=4", "data.size = 4 must be 8 to 512 pixels"),
@@ -140,6 +142,11 @@ def test_phases_are_off_unless_asked_for():
 def test_no_view_at_all_is_refused():
     with pytest.raises(InputError, match="at least one view"):
         with_settings(RunConfig(), ["loss.sample_weight=0", "loss.class_weight=0"])
+
+
+def test_self_labels_are_of_one_head():
+    with pytest.raises(InputError, match=r"1 where self_label.epochs is above 0"):
+        with_settings(RunConfig(), ["network.sub_heads=2", "self_label.epochs=1"])
 
 
 def test_features_first_need_the_head_that_finds_them():

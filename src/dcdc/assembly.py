@@ -1,6 +1,6 @@
 """The only place where config becomes objects."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import Precision, RunConfig, TrainConfig, to_mapping
+from dcdc.config import LossConfig, Precision, RunConfig, TrainConfig, to_mapping
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
@@ -25,6 +25,7 @@ from dcdc.engine.objectives import (
     Function,
     Gather,
     InstanceObjective,
+    LossFunction,
     Objective,
     Passes,
     SelfLabelObjective,
@@ -39,7 +40,7 @@ from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
 from dcdc.errors import InputError
-from dcdc.losses import dcdc_loss
+from dcdc.losses import dcdc_loss, iic_loss
 from dcdc.metrics import health_warnings, partition_health, score
 from dcdc.networks import (
     CLUSTER_HEAD,
@@ -169,6 +170,7 @@ def build_network(config: RunConfig) -> ClusteringNetwork:
             mean=network.mean,
             std=network.std,
             n_projected=config.instance.projection if config.instance.epochs else 0,
+            n_sub_heads=network.sub_heads,
         )
 
 
@@ -244,6 +246,7 @@ def build_training(
         generator=generator,
         evaluate=_evaluation(model, store, image_set.targets),
         start_cluster_head=_head_start(config, model, store),
+        choose_answer=_choice(network),
         find_neighbours=_neighbour_search(model, store),
         expect=store.expect,
         observer=observer,
@@ -366,7 +369,7 @@ def _objective(
     return DcdcObjective(
         model.original_copy,
         build_perturbed_copy(config),
-        loss=partial(dcdc_loss, **asdict(config.loss)),
+        loss=build_loss(config.loss),
         autocast=model.autocast,
         passes=_passes(config, model.device),
         partners=phase.n_neighbours > 0,
@@ -383,7 +386,7 @@ def held_out_loss_of(
     objective = DcdcObjective(
         model.original_copy,
         build_perturbed_copy(config),
-        loss=partial(dcdc_loss, **asdict(config.loss)),
+        loss=build_loss(config.loss),
         autocast=model.autocast,
     )
     return held_out_loss(
@@ -393,6 +396,14 @@ def held_out_loss_of(
         batch_size=min(config.train.batch_size, image_set.n_images),
         seed=seed,
     )
+
+
+def build_loss(config: LossConfig) -> LossFunction:
+    if config.kind == "iic":
+        return iic_loss
+    settings = asdict(config)
+    del settings["kind"]
+    return partial(dcdc_loss, **settings)
 
 
 def build_original_copy(config: RunConfig) -> OriginalCopy:
@@ -427,23 +438,33 @@ def _evaluation(
 def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callable[[], None]:
     def start() -> None:
         if config.train.head_start != "random":
-            head = model.network.heads[CLUSTER_HEAD]
-            assert isinstance(head, nn.Linear)
-            seed = derive_seed(config.train.seed, "head start")
             features_of = partial(model.features_of, store)
             spherical = config.train.head_start == "spherical-k-means"
-            processes = model.processes
-            others_look = not processes.is_first
-
-            def by_first() -> None:
-                start_head_by_k_means(
-                    *(head, store.n_answered, features_of, seed, spherical), only_look=others_look
+            for number, name in enumerate(model.network.sub_heads(CLUSTER_HEAD)):
+                head = model.network.heads[name]
+                assert isinstance(head, nn.Linear)
+                path = ("head start", number) if number else ("head start",)
+                seed = derive_seed(config.train.seed, *path)
+                by_first = partial(
+                    start_head_by_k_means,
+                    *(head, store.n_answered, features_of, seed, spherical),
+                    only_look=not model.processes.is_first,
                 )
-
-            processes.all_wait_for(by_first)
-            processes.spread([head.weight, head.bias])
+                model.processes.all_wait_for(by_first)
+                model.processes.spread([head.weight, head.bias])
 
     return start
+
+
+def _choice(network: ClusteringNetwork) -> Callable[[Mapping[str, float]], None]:
+    """Of several cluster heads, the one whose loss over the epoch was the lowest answers."""
+
+    def choose(means: Mapping[str, float]) -> None:
+        names = network.sub_heads(CLUSTER_HEAD)
+        if len(names) > 1 and names[0] in means:  # they trained in this epoch
+            network.answer_by(min(names, key=means.__getitem__))
+
+    return choose
 
 
 def _neighbour_search(model: TrainedModel, store: Store) -> Callable[[int], Tensor]:

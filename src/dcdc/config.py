@@ -40,6 +40,8 @@ class NetworkConfig:
     sobel: bool = False
     over_clusters: int = 70
     """Clusters of the over-clustering head; 0: no such head."""
+    sub_heads: int = 1
+    """Heads of each kind, trained side by side; the one whose own loss is lowest answers."""
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     """Per channel, of pixels in [0, 1]; None: measured on the images."""
@@ -72,6 +74,9 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
+    kind: Literal["dcdc", "iic"] = "dcdc"
+    """dcdc: the two views and balance, by the settings below; iic: mutual information, which has
+    no settings."""
     temperature: float = 0.5
     sample_weight: float = 1.0
     class_weight: float = 1.0
@@ -334,6 +339,13 @@ def _check(config: RunConfig) -> None:
             "network.over_clusters",
             network.over_clusters,
             "0 (no over-clustering head) or at least 2",
+        ),
+        (network.sub_heads >= 1, "network.sub_heads", network.sub_heads, "at least 1"),
+        (
+            network.sub_heads == 1 or config.self_label.epochs == 0,
+            "network.sub_heads",
+            network.sub_heads,
+            "1 where self_label.epochs is above 0",
         ),
         (loss.temperature > 0, "loss.temperature", loss.temperature, "above 0"),
         (

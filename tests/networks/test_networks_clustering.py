@@ -87,3 +87,37 @@ def test_a_projection_changes_no_other_weight_and_sees_the_features():
     torch.testing.assert_close(
         projecting.project(images), projecting.projection(projecting.features(images))
     )
+
+
+def test_sub_heads_answer_together_or_one_by_one():
+    built = network(n_sub_heads=3).eval()
+    names = tuple(f"{CLUSTER_HEAD}_{number}" for number in (1, 2, 3))
+    assert built.sub_heads(CLUSTER_HEAD) == names
+    images = torch.rand(5, 3, 16, 16)
+    together = built(images).assign
+    assert tuple(together) == names
+    alone = built(images, (names[1],)).assign
+    assert list(alone) == [names[1]]
+    assert torch.equal(alone[names[1]], together[names[1]])
+    assert not torch.allclose(together[names[0]], together[names[1]])
+    assert built(images, (OVER_CLUSTERING_HEAD,)).assign.keys() == {
+        f"{OVER_CLUSTERING_HEAD}_{number}" for number in (1, 2, 3)
+    }
+
+
+def test_which_sub_head_answers_is_saved_with_the_weights():
+    built, other = network(n_sub_heads=3), network(n_sub_heads=3)
+    assert built.answering_head == f"{CLUSTER_HEAD}_1"
+    built.answer_by(f"{CLUSTER_HEAD}_3")
+    other.load_state_dict(built.state_dict())
+    assert other.answering_head == f"{CLUSTER_HEAD}_3"
+    with pytest.raises(ValueError, match="tuple"):
+        built.answer_by(OVER_CLUSTERING_HEAD)
+
+
+def test_one_head_alone_is_its_role_and_adds_nothing_to_the_weights():
+    built = network()
+    built.answer_by(CLUSTER_HEAD)
+    assert built.answering_head == CLUSTER_HEAD
+    assert "answering" not in built.state_dict()
+    assert list(built.heads) == [CLUSTER_HEAD, OVER_CLUSTERING_HEAD]

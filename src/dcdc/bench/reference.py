@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from dcdc.assembly import build_loss
 from dcdc.bench.case import Case
 from dcdc.bench.cuda import fastest_convolutions, peak_bytes, start_peak
 from dcdc.bench.pil_pipeline import PilCopies
@@ -17,8 +18,6 @@ from dcdc.bench.plain_network import build_plain_network
 from dcdc.bench.reference_loader import PREFETCH, CopiesDataset, open_loader
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
-from dcdc.engine.objectives import LossFunction
-from dcdc.losses import dcdc_loss
 from dcdc.networks import CLUSTER_HEAD
 
 STEP_ALONE = "eager step, no loading"
@@ -59,7 +58,7 @@ def pil_copies(case: Case) -> PilCopies:
 def build_reference_step(case: Case, device: torch.device) -> ReferenceStep:
     network = build_plain_network(case.config).to(device)
     optimiser = torch.optim.Adam(network.parameters(), lr=case.config.train.learning_rate)
-    loss_of: LossFunction = partial(dcdc_loss, **asdict(case.config.loss))
+    loss_of = build_loss(case.config.loss)
 
     def step(copies: list[Tensor]) -> Tensor:
         original, *perturbed = (copy.to(device, non_blocking=True) for copy in copies)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dcdc.augment import to_float
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, NetworkOutput
+from dcdc.networks import ClusteringNetwork, NetworkOutput
 
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 
@@ -49,7 +49,7 @@ def assign_images(
 ) -> Assigned:
     """Chunks of uint8 images on the network's device, brought to size by `prepare`."""
     outputs = _outputs(network, chunks, prepare, autocast)
-    return Assigned(_as_array(output.assign[CLUSTER_HEAD] for output in outputs))
+    return Assigned(_as_array(_answer(output) for output in outputs))
 
 
 def extract_features(
@@ -72,8 +72,13 @@ def look_at_images(
     features, assign = [], []
     for output in _outputs(network, chunks, prepare, autocast):
         features.append(output.features)
-        assign.append(output.assign[CLUSTER_HEAD])
+        assign.append(_answer(output))
     return _as_array(features), Assigned(_as_array(assign))
+
+
+def _answer(output: NetworkOutput) -> Tensor:
+    (assign,) = output.assign.values()
+    return assign
 
 
 def _as_array(parts: Iterable[Tensor]) -> np.ndarray:
@@ -87,13 +92,14 @@ def _outputs(
     autocast: Callable[[], AbstractContextManager[object]],
 ) -> Iterator[NetworkOutput]:
     was_training = network.training
+    heads = (network.answering_head,)
     network.eval()
     try:
         with torch.inference_mode():
             for chunk in chunks:
                 images = prepare(to_float(chunk))  # in full precision, as in training
                 with autocast():
-                    output = network(images)
+                    output = network(images, heads)
                 yield output
     finally:
         network.train(was_training)

@@ -3,15 +3,13 @@
 Shapes: N images, B of a batch.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.seeding import derive_generator
 
 MOST_IMAGES = 4096
@@ -25,17 +23,17 @@ def held_out_loss(
     *,
     batch_size: int,
     seed: int,
-    heads: Sequence[str] = (CLUSTER_HEAD,),
 ) -> float:
     """The mean over full batches of a fixed order under fixed draws, both by `seed`.
 
-    Statistics are those of the trained norms, not of the batch.
+    Of the head that answers; statistics are those of the trained norms, not of the batch.
     """
     device = next(network.parameters()).device
     order = derive_generator(seed, "held-out order")
     batches = epoch_batches(store.n_answered, batch_size, order)
     batches = batches[: max(1, MOST_IMAGES // batch_size)]
     draws = derive_generator(seed, "held-out draws", device=device)
+    heads = (network.answering_head,)
     was_training = network.training
     network.eval()
     try:

@@ -123,7 +123,7 @@ class _OriginalAndPerturbed:
 
 
 class DcdcObjective(_OriginalAndPerturbed):
-    """The two contrastive views over each head's assignments."""
+    """A loss over each head's assignments of both copies: the two contrastive views, or another."""
 
     def __init__(
         self,
@@ -149,14 +149,22 @@ class DcdcObjective(_OriginalAndPerturbed):
         original, perturbed = copies
         with self._autocast():
             assign, assign_perturbed = self.passes(network, original, perturbed, heads)
-        losses = {
-            head: self._loss(*self._gather(assign[head], assign_perturbed[head])) for head in heads
-        }
-        total = torch.stack([loss.total for loss in losses.values()]).sum()
-        terms: Terms = {}
-        for head, loss in losses.items():
-            terms |= {f"{head}/{name}": term for name, term in loss.terms.items()}
-        return total, terms
+        totals, terms = [], Terms()
+        for head in heads:
+            names = network.sub_heads(head)
+            pairs = [(assign[name], assign_perturbed[name]) for name in names]
+            losses = [self._loss(*self._gather(*pair)) for pair in pairs]
+            totals.append(_mean([loss.total for loss in losses]))
+            for term in losses[0].terms:
+                terms[f"{head}/{term}"] = _mean([loss.terms[term] for loss in losses])
+            if len(names) > 1:
+                terms |= {name: loss.total for name, loss in zip(names, losses, strict=True)}
+        return torch.stack(totals).sum(), terms
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    """Of a head's one loss, or of those of its sub-heads."""
+    return values[0] if len(values) == 1 else torch.stack(list(values)).mean()
 
 
 class InstanceObjective:

@@ -42,9 +42,9 @@ class Trainer:
 
     `steps` has one for each kind of phase. `folder` takes `history.jsonl` and `checkpoint/`;
     without one nothing is written. `find_neighbours` gives every image's k nearest, N x k, when a
-    phase that wants them begins. `expect` is told every pass's batches before their steps, so that
-    a streamed set can be read ahead. Of several `processes` each takes its share of every batch,
-    and the first alone has a folder.
+    phase that wants them begins. `choose_answer` sees the mean terms of every epoch. `expect` is
+    told every pass's batches before their steps, so that a streamed set can be read ahead. Of
+    several `processes` each takes its share of every batch, and the first alone has a folder.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Trainer:
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         start_cluster_head: Callable[[], None] = lambda: None,
+        choose_answer: Callable[[Mapping[str, float]], None] = lambda _: None,
         find_neighbours: Callable[[int], Tensor] | None = None,
         expect: Callable[[Tensor], None] = lambda _: None,
         observer: Observer,
@@ -70,6 +71,7 @@ class Trainer:
         self.generator = generator
         self.evaluate = evaluate
         self.start_cluster_head = start_cluster_head
+        self.choose_answer = choose_answer
         self.find_neighbours = find_neighbours
         self.neighbours: Tensor | None = None
         self.expect = expect
@@ -155,7 +157,9 @@ class Trainer:
         record: dict[str, Any] = {"epoch": number, "seconds": round(seconds, 3)}
         if len(self.plan.phases) > 1:
             record["phase"] = phase.kind
-        record |= self.terms.means()
+        means = self.terms.means()
+        self.choose_answer(means)
+        record |= means
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
         due = number % self.plan.evaluate_every == 0 or number_there == phase.epochs
         if due and phase.kind != INSTANCE:  # no head has begun there

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.networks import CLUSTER_HEAD
 
 INPUT = "images"
 OUTPUTS = ("probabilities", "assignment", "features")
@@ -32,7 +31,7 @@ class ExportedNetwork(nn.Module):
         self.normalise = network.normalise
         self.sobel = network.sobel
         self.trunk = network.trunk
-        self.head = network.heads[CLUSTER_HEAD]
+        self.head = network.heads[network.answering_head]
         self.eval().requires_grad_(False)
 
     def forward(self, images: Tensor) -> dict[str, Tensor]:

@@ -5,14 +5,13 @@ import json
 from torch import nn
 
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.networks import CLUSTER_HEAD
 from dcdc.runtime.version import own_version
 
 FORMAT = 1
 
 
 def metadata_of(model: TrainedModel) -> dict[str, str]:
-    head = model.network.heads[CLUSTER_HEAD]
+    head = model.network.heads[model.network.answering_head]
     assert isinstance(head, nn.Linear)
     names = {str(cluster): name for cluster, name in sorted(model.names.items())}
     return {

@@ -24,6 +24,14 @@ class Entry:
 
 METHODS = {
     "k-means": Entry("K-Means", "k_means"),
+    "ae": Entry("AE", "ae"),
+    "dae": Entry("DAE", "dae"),
+    "dcgan": Entry("DCGAN", "dcgan"),
+    "decnn": Entry("DeCNN", "decnn"),
+    "vae": Entry("VAE", "vae"),
+    "dec": Entry("DEC", "dec"),
+    "iic": Entry("IIC", "iic"),
+    "pica": Entry("PICA", "pica"),
 }
 
 

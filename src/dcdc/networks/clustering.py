@@ -24,6 +24,7 @@ TRUNKS: dict[str, Callable[[int], nn.Module]] = {
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"
+ROLES = (CLUSTER_HEAD, OVER_CLUSTERING_HEAD)
 PROJECTION = "projection"
 
 
@@ -49,8 +50,10 @@ class ClusteringNetwork(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         n_projected: int = 0,
+        n_sub_heads: int = 1,
     ) -> None:
-        """`n_projected` numbers of a projection for instance contrast; 0: none."""
+        """`n_projected` numbers of a projection for instance contrast; 0: none. `n_sub_heads` heads
+        of each role; where there are several, the first answers until `answer_by` says which."""
         super().__init__()
         self.in_channels = in_channels
         self.memory_format = torch.contiguous_format
@@ -60,11 +63,38 @@ class ClusteringNetwork(nn.Module):
         n_features = self.trunk.n_features
         assert isinstance(n_features, int)
         self.n_features = n_features
-        heads = {CLUSTER_HEAD: n_clusters}
+        roles = {CLUSTER_HEAD: n_clusters}
         if n_over_clusters:
-            heads[OVER_CLUSTERING_HEAD] = n_over_clusters
-        self.heads = nn.ModuleDict({name: nn.Linear(n_features, k) for name, k in heads.items()})
+            roles[OVER_CLUSTERING_HEAD] = n_over_clusters
+        self.n_sub_heads = n_sub_heads
+        self.heads = nn.ModuleDict(
+            {
+                name: nn.Linear(n_features, k)
+                for role, k in roles.items()
+                for name in self.sub_heads(role)
+            }
+        )
+        self.answering: Tensor | None
+        self.register_buffer("answering", torch.tensor(0) if n_sub_heads > 1 else None)
         self.projection = _projection(n_features, n_projected) if n_projected else None
+
+    def sub_heads(self, head: str) -> tuple[str, ...]:
+        """The heads of a role, which is the name of its head where there is one alone."""
+        if self.n_sub_heads == 1 or head not in ROLES:
+            return (head,)
+        return tuple(f"{head}_{number}" for number in range(1, self.n_sub_heads + 1))
+
+    @property
+    def answering_head(self) -> str:
+        """Waits for the device where there are several."""
+        number = 0 if self.answering is None else int(self.answering)
+        return self.sub_heads(CLUSTER_HEAD)[number]
+
+    def answer_by(self, head: str) -> None:
+        """From now on; the weights know it when they are saved."""
+        number = self.sub_heads(CLUSTER_HEAD).index(head)
+        if self.answering is not None:
+            self.answering.fill_(number)
 
     @property
     def n_parameters(self) -> int:
@@ -86,8 +116,10 @@ class ClusteringNetwork(nn.Module):
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
+        """`heads` are roles, all of whose sub-heads answer, or single sub-heads."""
         features = self.features(images)
-        assign = {name: _softmax(self.heads[name](features)) for name in heads}
+        names = [name for head in heads for name in self.sub_heads(head)]
+        assign = {name: _softmax(self.heads[name](features)) for name in names}
         return NetworkOutput(features, assign)
 
     def project(self, images: Tensor) -> Tensor:

@@ -1,0 +1,77 @@
+"""Methods that are a config: DCDC's engine carries them out, and only settings differ."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dcdc.assembly import has_gpu, suggest_for
+from dcdc.config import RunConfig, with_values
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.methods.method import Clustering
+from dcdc.presets import preset
+from dcdc.run import run
+from dcdc.run_folder import RunFolder
+
+_RESIZED = {96: 112}
+"""Sides that original copies are resized to before they are cropped back; others by a quarter."""
+
+
+def start_config(
+    image_set: ImageSet, n_clusters: int, device: str, published: Mapping[str, Any]
+) -> RunConfig:
+    """DCDC's own settings for such images, from which a method departs.
+
+    On a GPU as the paper has it: ResNet-34 on Sobel edges, both heads in turn from random weights,
+    and over that `published`, what a method's own paper says. Tiny images, and all on a CPU, as
+    `suggest`: the small trunk, features first by the over-clustering head, K-Means to start the
+    cluster head.
+    """
+    suggested = suggest_for(image_set, n_clusters, device)
+    if image_set.side <= 16 or not has_gpu(device):
+        return suggested
+    side, paper = image_set.side, preset("cifar10-paper")
+    augment = paper.augment if image_set.channels == 3 else suggested.augment
+    config = replace(
+        paper,
+        n_clusters=n_clusters,
+        data=replace(paper.data, size=side),
+        network=replace(paper.network, mean=None, std=None),
+        augment=replace(augment, resize_to=_RESIZED.get(side, side * 5 // 4)),
+    )
+    config = with_values(config, published)
+    batch_size = min(config.train.batch_size, image_set.n_images)
+    return with_values(config, {"train.batch_size": batch_size})
+
+
+def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
+    """A batch of this many images, or of fewer where an epoch would have too few steps."""
+    return max(2, min(batch_size, image_set.n_images // 7))
+
+
+def cluster_by_run(
+    config: RunConfig,
+    image_set: ImageSet,
+    *,
+    settings: Mapping[str, Any],
+    observer: Observer,
+    folder: Path | None,
+) -> Clustering:
+    """`settings` over `config`, but for those that are None. In `folder`, a run folder, what was
+    begun with the same settings goes on."""
+    given = {key: value for key, value in settings.items() if value is not None}
+    config = with_values(config, given)
+    kept = None
+    begun = folder is not None and RunFolder(folder).config_file.is_file()
+    if folder is not None:
+        kept = RunFolder.open(folder) if begun else RunFolder.create(folder)
+    result = run(config, image_set, folder=kept, resume=begun, observer=observer)
+    return Clustering(
+        result.assigned.assignments.astype(np.int64),
+        probabilities=result.assigned.probabilities,
+        features=result.model.features(image_set),
+        network=result.model.network,
+    )

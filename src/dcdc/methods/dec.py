@@ -1,0 +1,83 @@
+"""DEC: an autoencoder's codes and K centres, refined together until each image is sure of one.
+
+Xie, Girshick and Farhadi, Unsupervised deep embedding for clustering analysis, 2016. Images belong
+to centres by Student's t of their codes' distance; squared and divided by the clusters' sizes these
+shares are the targets, and encoder and centres descend their divergence from them: the sure teach
+the unsure.
+
+As there: denoising pre-training, a code of 10 numbers, centres by K-Means, targets taken of all
+images at once and kept for a while, here an epoch. Convolutional, Adam at a tenth of the first
+rate, and a number of steps instead of a share of images that may still change.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.engine.short_training import Batch, ShortPhase, Terms, adam_step, codes_of
+from dcdc.losses import sharpened_target, student_assignment, target_divergence
+from dcdc.methods.autoencoding import autoencoding_step, build_autoencoder
+from dcdc.methods.dae import corruption_for
+from dcdc.methods.method import SILENT, Clustering, check_task
+from dcdc.methods.representation import Studio, k_means
+from dcdc.networks.autoencoder import Autoencoder
+
+
+def cluster(
+    image_set: ImageSet,
+    n_clusters: int,
+    seed: int,
+    *,
+    device: str = "cpu",
+    observer: Observer = SILENT,
+    folder: Path | None = None,  # noqa: ARG001
+    n_code: int = 10,
+    width: int | None = None,
+    n_steps: int | None = None,
+    n_refining_steps: int | None = None,
+    batch_size: int = 128,
+    learning_rate: float | None = None,
+) -> Clustering:
+    check_task(image_set, n_clusters)
+    studio = Studio.open(image_set, seed, device, observer, batch_size)
+    effort = studio.effort(n_steps, width, learning_rate)
+    network = build_autoencoder(studio, Autoencoder, n_code, effort.width)
+    centres = nn.Parameter(torch.zeros(n_clusters, n_code, device=studio.device))
+    targets = torch.zeros(image_set.n_images, n_clusters, device=studio.device)
+
+    def take_targets(epoch: int) -> None:
+        codes = codes_of(network, network.encode, studio.store)
+        with torch.no_grad():
+            if epoch == 1:
+                found = k_means(codes.cpu().numpy(), n_clusters, seed)[1]
+                centres.copy_(torch.from_numpy(found))
+            targets.copy_(sharpened_target(student_assignment(codes, centres)))
+
+    def loss_of(batch: Batch) -> Terms:
+        assign = student_assignment(network.encode(batch.images), centres)
+        return {"loss": target_divergence(targets[batch.indices], assign)}
+
+    refined = [*network.encoder.parameters(), centres]
+    studio.train(
+        ShortPhase(
+            autoencoding_step(network, effort.learning_rate, corruption_for(image_set)),
+            studio.epochs(effort.n_steps),
+        ),
+        ShortPhase(
+            adam_step(loss_of, refined, effort.learning_rate / 10),
+            studio.epochs(n_refining_steps or effort.n_steps * 2 // 5),
+            take_targets,
+        ),
+    )
+    codes = studio.codes(network, network.encode)
+    assign = student_assignment(torch.from_numpy(codes), centres.detach().cpu()).numpy()
+    return Clustering(
+        assign.argmax(axis=1).astype(np.int64),
+        probabilities=assign,
+        features=codes,
+        network=network,
+    )

@@ -1,0 +1,52 @@
+"""PICA: the partition of which the network can be most confident.
+
+Huang, Gong and Zhu, Deep semantic clustering by partition confidence maximisation, 2020. Every
+cluster is the column of its assignments over a batch; cosines between the columns of the originals
+and of their perturbed copies make a matrix whose cross-entropy against the diagonal says how apart
+the clusters are, and log K minus the entropy of their sizes keeps them filled.
+
+That is DCDC's class view at temperature 1 plus twice its balance term, without the sample view: its
+engine, with other weights. On a GPU the learning rate, batch and copies of the paper and 200
+epochs, as it has; trunk, perturbations and 70 over-clusters are DCDC's, which follows it there.
+Tiny images, and all on a CPU: DCDC's settings for them, but for the batch, since columns say little
+over few images.
+"""
+
+from pathlib import Path
+
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.methods.by_run import at_least_seven_steps, cluster_by_run, start_config
+from dcdc.methods.method import SILENT, Clustering, check_task
+
+PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
+
+
+def cluster(
+    image_set: ImageSet,
+    n_clusters: int,
+    seed: int,
+    *,
+    device: str = "cpu",
+    observer: Observer = SILENT,
+    folder: Path | None = None,
+    balance_weight: float = 2.0,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
+) -> Clustering:
+    check_task(image_set, n_clusters)
+    config = start_config(image_set, n_clusters, device, PUBLISHED)
+    large = max(config.train.batch_size, at_least_seven_steps(256, image_set))
+    settings = {
+        "loss.temperature": 1.0,
+        "loss.sample_weight": 0.0,
+        "loss.class_weight": 1.0,
+        "loss.balance_weight": balance_weight,
+        "train.seed": seed,
+        "train.device": device,
+        "train.epochs": epochs,
+        "train.batch_size": batch_size or large,
+        "train.learning_rate": learning_rate,
+    }
+    return cluster_by_run(config, image_set, settings=settings, observer=observer, folder=folder)

@@ -1,0 +1,146 @@
+"""Representation first, then K-Means on it: what the autoencoders and their kin share.
+
+Shapes: N images, D numbers of a code, K clusters.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+
+from dcdc.data import ImageSet
+from dcdc.data.store import Store, open_store
+from dcdc.engine.observer import Observer
+from dcdc.engine.short_training import ShortPhase, codes_of, epochs_for, train_shortly
+from dcdc.errors import InputError
+from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
+from dcdc.runtime.seeding import derive_seed
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a training takes where its caller leaves it open."""
+
+    n_steps: int
+    width: int
+    """Maps of the first layer."""
+    learning_rate: float
+
+
+SMALL = Effort(n_steps=500, width=16, learning_rate=3e-3)
+"""For tiny images, which need little, and for a CPU, which bears little; chosen on digits."""
+LARGE = Effort(n_steps=15_000, width=64, learning_rate=1e-3)
+"""For a benchmark on a GPU: 32 epochs of 60,000 images in batches of 128, a minute or two."""
+
+
+@dataclass(frozen=True)
+class Studio:
+    """The images on their device, one seed, and those who watch: all that a training needs."""
+
+    image_set: ImageSet
+    store: Store
+    device: torch.device
+    seed: int
+    observer: Observer
+    batch_size: int
+
+    @classmethod
+    def open(
+        cls, image_set: ImageSet, seed: int, device: str, observer: Observer, batch_size: int
+    ) -> "Studio":
+        """A batch of more images than there are is all of them."""
+        if batch_size < 2:
+            raise InputError(f"batch_size = {batch_size} must be at least 2")
+        place = pick_device(device)
+        choose_fastest_convolutions(place)
+        store = open_store(image_set.images, place)
+        return cls(image_set, store, place, seed, observer, min(batch_size, image_set.n_images))
+
+    def build(self, network: Callable[[], Network]) -> Network:
+        """With weights by the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(self.seed, "weights"))
+            return network().to(self.device)
+
+    def effort(self, n_steps: int | None, width: int | None, learning_rate: float | None) -> Effort:
+        """As asked for; `None` is what images and device bear."""
+        usual = SMALL if self.image_set.side <= 16 or self.device.type == "cpu" else LARGE
+        asked = {"n_steps": n_steps, "width": width, "learning_rate": learning_rate}
+        given = {name: value for name, value in asked.items() if value is not None}
+        for name, value in given.items():
+            if not value > 0:
+                raise InputError(f"{name} = {value} must be above 0")
+        return replace(usual, **given)  # type: ignore[arg-type]
+
+    def epochs(self, n_steps: int) -> int:
+        """For about as many steps."""
+        return epochs_for(n_steps, self.image_set.n_images, self.batch_size)
+
+    def train(self, *phases: ShortPhase) -> None:
+        with cpu_threads(self._threads):
+            train_shortly(
+                phases,
+                self.store,
+                batch_size=self.batch_size,
+                seed=self.seed,
+                device=self.device,
+                observer=self.observer,
+            )
+
+    def codes(self, network: nn.Module, encode: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
+        """N x D"""
+        with cpu_threads(self._threads):
+            return codes_of(network, encode, self.store).cpu().numpy()
+
+    @property
+    def _threads(self) -> int:
+        """Small images are fastest, and give the same numbers everywhere, on one."""
+        return 1 if self.image_set.side <= 16 else 0
+
+
+def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N x D: from the mean code to each, at length 1.
+
+    How far a code lies from the mean says how unusual an image is, not what it shows.
+    """
+    centred = codes - codes.mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
+    return found
+
+
+def whitened(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N x D: of about the same variance in every direction in which they vary noticeably.
+
+    A decoder undoes any invertible map of its codes, so that scales and correlations mean little;
+    below a fiftieth of the largest variance, though, there is mostly noise, which stays small.
+    """
+    centred = codes - codes.mean(axis=0)
+    variances, axes = np.linalg.eigh(np.cov(centred, rowvar=False, dtype=np.float64))
+    return np.asarray(centred @ axes / np.sqrt(variances + variances[-1] / 50), np.float32)
+
+
+def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
+    """N x n: every feature standardised, then the directions in which they vary most."""
+    deviation = features.std(axis=0)
+    kept = features[:, deviation > 1e-6 * deviation.max()]
+    standardised = (kept - kept.mean(axis=0)) / kept.std(axis=0)
+    # eigh sorts ascending: the last directions hold the most variance.
+    axes = np.linalg.eigh(standardised.T @ standardised)[1][:, -n:]
+    return np.asarray(standardised @ axes, np.float32)
+
+
+def k_means(
+    codes: NDArray[np.float32], n_clusters: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Assignments and centres (K x D): the best of 10 starts."""
+    found = KMeans(n_clusters, n_init=10, random_state=derive_seed(seed, "k-means") % 2**32)
+    assignments = found.fit_predict(codes).astype(np.int64)
+    return assignments, found.cluster_centers_.astype(np.float32)

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from dcdc.networks.autoencoder import Autoencoder, VariationalAutoencoder, halvings
+
+STATISTICS = {1: ([0.5], [0.5]), 3: ([0.5] * 3, [0.2] * 3)}
+
+
+def build(kind, channels, side, n_code=7):
+    mean, std = STATISTICS[channels]
+    return kind(channels, side, n_code, mean=mean, std=std, width=4)
+
+
+def test_maps_are_halved_down_to_a_small_grid():
+    assert halvings(32) == (32, 16, 8, 4)
+    assert halvings(8) == (8, 4)
+    assert halvings(96) == (96, 48, 24, 12, 6, 3)
+    assert halvings(13) == (13, 7, 4)
+
+
+@pytest.mark.parametrize("side", [8, 9, 13, 16, 28, 32, 96])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_any_side_come_back_in_their_shape(side, channels):
+    network = build(Autoencoder, channels, side)
+    images = torch.rand(2, channels, side, side)
+    codes = network.encode(images)
+    assert codes.shape == (2, 7)
+    assert network.decode(codes).shape == images.shape == network.normalise(images).shape
+
+
+def test_a_variational_code_is_a_mean_and_a_variance_of_each_number():
+    network = build(VariationalAutoencoder, 1, 8).eval()
+    images = torch.rand(3, 1, 8, 8)
+    mean, log_variance = network.distribution(images)
+    assert mean.shape == log_variance.shape == (3, 7)
+    assert torch.equal(network.encode(images), mean)
+    assert network.decode(mean).shape == images.shape
+
+
+def test_the_code_alone_decides_what_is_made():
+    network = build(Autoencoder, 1, 8).eval()
+    first, second = torch.rand(2, 1, 1, 8, 8)
+    code = network.encode(first)
+    assert torch.equal(network.decode(code), network.decode(code.clone()))
+    assert not torch.allclose(network.decode(code), network.decode(network.encode(second)))
