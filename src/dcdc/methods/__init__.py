@@ -24,6 +24,10 @@ class Entry:
 
 METHODS = {
     "k-means": Entry("K-Means", "k_means"),
+    "sc": Entry("SC", "sc"),
+    "ac": Entry("AC", "ac"),
+    "nmf": Entry("NMF", "nmf"),
+    "dcdc": Entry("DCDC", "dcdc"),
 }
 
 

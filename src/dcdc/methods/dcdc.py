@@ -1,0 +1,72 @@
+"""DCDC behind the face of the others.
+
+Dang, Deng, Yang and Huang, Doubly Contrastive Deep Clustering, 2021. A network assigns images and
+perturbed copies of them; contrast between rows says that an image and its copies belong together,
+contrast between columns that a cluster keeps to its images.
+
+Settings: the preset of a set that has one and that this machine can bear, else what `dcdc fit`
+would choose by the images; `settings` are `section.key=value` as there.
+"""
+
+from pathlib import Path
+
+from dcdc.assembly import has_gpu, resolve, suggest_for
+from dcdc.config import RunConfig, with_settings, with_values
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.methods.method import SILENT, Clustering, check_task
+from dcdc.presets import PRESETS, for_gpu, preset
+from dcdc.run import run
+from dcdc.run_folder import RunFolder
+from dcdc.runtime.atomic_files import remove_leftovers
+
+
+def cluster(
+    image_set: ImageSet,
+    n_clusters: int,
+    seed: int,
+    *,
+    device: str = "cpu",
+    observer: Observer = SILENT,
+    folder: Path | None = None,
+    recipe: str | None = None,
+    epochs: int | None = None,
+    settings: tuple[str, ...] = (),
+) -> Clustering:
+    """Goes on with the run in `folder`, where there is one."""
+    check_task(image_set, n_clusters)
+    config = choose_recipe(image_set, n_clusters, device, recipe)
+    values = {"n_clusters": n_clusters, "train.seed": seed, "train.device": device}
+    if epochs is not None:
+        values["train.epochs"] = epochs
+    config = with_settings(with_values(config, values), settings)
+    config = resolve(config, image_set)  # refuses before there is a folder
+    run_folder, resume = None, False
+    if folder is not None:
+        run_folder, resume = begin_or_go_on(folder)
+    result = run(config, image_set, folder=run_folder, resume=resume, observer=observer)
+    return Clustering(
+        result.assigned.assignments,
+        probabilities=result.assigned.probabilities,
+        network=result.model.network,
+    )
+
+
+def begin_or_go_on(folder: Path) -> tuple[RunFolder, bool]:
+    """The run folder, and whether a run was begun there."""
+    if RunFolder(folder).config_file.exists():
+        return RunFolder.open(folder), True
+    if folder.is_dir():
+        remove_leftovers(folder)
+    return RunFolder.create(folder), False
+
+
+def choose_recipe(
+    image_set: ImageSet, n_clusters: int, device: str, recipe: str | None
+) -> RunConfig:
+    if recipe is not None:
+        return preset(recipe)
+    own = PRESETS.get(image_set.known_as)
+    if own is not None and (has_gpu(device) or not for_gpu(own)):
+        return own
+    return suggest_for(image_set, n_clusters, device)
