@@ -7,8 +7,8 @@ optimize an objective function, 1963), the merger that adds least to the squared
 centres, and neighbours are those of the graph of nearest images, as in scikit-learn's structured
 Ward: N x N distances of 60,000 images would take 14 GB.
 
-Settings: neighbours as in scikit-learn's examples. Above `exact_up_to` images neighbours and Ward see
-principal components, our choice, for speed; up to there the seed changes nothing.
+Settings: neighbours as in scikit-learn's examples. Above `exact_up_to` images they are found, and
+joined, by principal components, our choice, for speed; up to there the seed changes nothing.
 """
 
 import warnings
