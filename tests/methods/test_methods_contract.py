@@ -10,7 +10,7 @@ from dcdc.data import ImageSet, from_arrays
 from dcdc.errors import InputError
 from dcdc.methods import METHODS, find_method
 
-SMALL = {"dcdc": {"settings": ("network.over_clusters=6", "train.n_repeats=1")}}
+SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "train.n_repeats=1")}}
 """What makes a method quick; epochs are one wherever there are any."""
 EVERY = pytest.mark.parametrize("name", METHODS)
 

@@ -37,7 +37,7 @@ def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_pa
                 signal.raise_signal(signal.SIGINT)
 
     folder = tmp_path / "run"
-    how = {"epochs": 3, "settings": SMALL}
+    how = {"epochs": 3, "changes": SMALL}
     with pytest.raises(Interrupted):
         cluster(tiny_set, 3, 0, folder=folder, observer=StopsOnce(), **how)
     assert not (folder / "metrics.json").exists()
@@ -51,12 +51,12 @@ def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_pa
 
 def test_what_cannot_be_borne_leaves_no_folder(tiny_set, tmp_path):
     with pytest.raises(InputError, match="a batch of 49 is larger"):
-        cluster(tiny_set, 3, 0, folder=tmp_path / "run", settings=("train.batch_size=49",))
+        cluster(tiny_set, 3, 0, folder=tmp_path / "run", changes=("train.batch_size=49",))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_reach_the_run(tiny_set, tmp_path):
-    cluster(tiny_set, 3, 5, folder=tmp_path / "run", epochs=1, settings=SMALL)
+    cluster(tiny_set, 3, 5, folder=tmp_path / "run", epochs=1, changes=SMALL)
     stored = json.loads((tmp_path / "run/config.json").read_text())
     assert stored["train"]["seed"] == 5
     assert stored["train"]["epochs"] == 1

@@ -21,7 +21,7 @@ import torch
 
 from dcdc.compare.relay import Relay
 from dcdc.compare.runs import ERRORS, METHOD_FOLDER
-from dcdc.compare.settings import ENGINE_SETTINGS, defaults_of
+from dcdc.compare.settings import ENGINE_CHANGES, defaults_of
 from dcdc.data import ImageSet, load_images
 from dcdc.engine.observer import Observer
 from dcdc.errors import InputError, Interrupted, TrainingError
@@ -125,10 +125,10 @@ def _settings(job: Mapping[str, Any]) -> dict[str, Any]:
         key: tuple(value) if isinstance(value, list) and isinstance(usual[key], tuple) else value
         for key, value in job["settings"].items()
     }
-    if ENGINE_SETTINGS in settings:
+    if ENGINE_CHANGES in settings:
         data = {key: value for key, value in job["data"].items() if key != "dataset"}
         told = [f"data.{key}={setting_text(value)}" for key, value in data.items()]
-        settings[ENGINE_SETTINGS] = (*settings[ENGINE_SETTINGS], *told)
+        settings[ENGINE_CHANGES] = (*settings[ENGINE_CHANGES], *told)
     return settings
 
 

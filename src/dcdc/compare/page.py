@@ -9,7 +9,9 @@ from dcdc.compare.runs import METHOD_FOLDER
 from dcdc.compare.tables import MEMORY_NOTE, cells, has_published, heads, is_best
 from dcdc.report.compare import ComparedRun, Overview, write_runs
 from dcdc.report.facts import read_facts
+from dcdc.report.methods_figure import MethodScores
 from dcdc.report.sample import read_sample
+from dcdc.reproduce.chosen_epoch import METRICS
 from dcdc.reproduce.markdown import SPREAD_NOTE
 from dcdc.run_folder import RunFolder
 
@@ -27,7 +29,17 @@ def _overview(rows: Sequence[MethodRow], title: str) -> Overview:
     notes = [f"{SPREAD_NOTE} {MEMORY_NOTE}"]
     if has_published(rows):
         notes.append(_PUBLISHED_NOTE)
-    return Overview(title, heads(rows), texts, notes, shown="One run of each")
+    scored = [_scores(row) for row in rows] if any(row.figure("acc") for row in rows) else []
+    return Overview(title, heads(rows), texts, notes, scored, shown="One run of each")
+
+
+def _scores(row: MethodRow) -> MethodScores:
+    published = {metric: getattr(row.published, metric, None) for metric in METRICS}
+    return MethodScores(
+        row.title,
+        {metric: row.values(metric) for metric in METRICS},
+        {metric: value for metric, value in published.items() if value is not None},
+    )
 
 
 def _one_run(row: MethodRow) -> ComparedRun:

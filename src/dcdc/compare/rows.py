@@ -39,10 +39,13 @@ class MethodRow:
     def finished(self) -> list[MethodResult]:
         return [result for result in self.results if result.standing.state == "done"]
 
-    def figure(self, metric: str) -> Figure | None:
-        """Over the finished runs; None where there are none, or no targets."""
+    def values(self, metric: str) -> list[float]:
+        """Of the finished runs; none where there are no targets."""
         scores = [result.standing.metrics["scores"] for result in self.finished]
-        return over_seeds([score[metric] for score in scores if score])
+        return [score[metric] for score in scores if score]
+
+    def figure(self, metric: str) -> Figure | None:
+        return over_seeds(self.values(metric))
 
     @property
     def seeds(self) -> list[int]:

@@ -9,7 +9,7 @@ from dcdc.config import RunConfig, coerce_value, nearest, parse_value, with_sett
 from dcdc.errors import InputError
 from dcdc.methods import find_method
 
-ENGINE_SETTINGS = "settings"
+ENGINE_CHANGES = "changes"
 """The argument by which a method that is a run of the engine takes `section.key=value`."""
 _FACE = ("image_set", "n_clusters", "seed", "device", "observer", "folder")
 _OWN_OPTIONS = {
@@ -41,8 +41,8 @@ def read_settings(texts: Iterable[str], methods: Sequence[str]) -> dict[str, dic
                 f"--set {text} is for {method}, which is not compared: name it in --methods, too"
             )
         known = found[method]
-        if "." in key and ENGINE_SETTINGS in known:
-            known[ENGINE_SETTINGS] = (*known[ENGINE_SETTINGS], _engine_setting(key, value))
+        if "." in key and ENGINE_CHANGES in known:
+            known[ENGINE_CHANGES] = (*known[ENGINE_CHANGES], _engine_setting(key, value))
         else:
             known[key] = _value(method, key, parse_value(value), known)
     return found

@@ -5,7 +5,7 @@ perturbed copies of them; contrast between rows says that an image and its copie
 contrast between columns that a cluster keeps to its images.
 
 Settings: the preset of a set that has one and that this machine can bear, else what `dcdc fit`
-would choose by the images; `settings` are `section.key=value` as there.
+would choose by the images; `changes` are `section.key=value`, as its --set.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def cluster(
     folder: Path | None = None,
     recipe: str | None = None,
     epochs: int | None = None,
-    settings: tuple[str, ...] = (),
+    changes: tuple[str, ...] = (),
 ) -> Clustering:
     """Goes on with the run in `folder`, where there is one."""
     check_task(image_set, n_clusters)
@@ -39,7 +39,7 @@ def cluster(
     values = {"n_clusters": n_clusters, "train.seed": seed, "train.device": device}
     if epochs is not None:
         values["train.epochs"] = epochs
-    config = with_settings(with_values(config, values), settings)
+    config = with_settings(with_values(config, values), changes)
     config = resolve(config, image_set)  # refuses before there is a folder
     run_folder, resume = None, False
     if folder is not None:

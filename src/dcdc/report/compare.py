@@ -18,6 +18,7 @@ from dcdc.report.affinity_figure import draw_affinities_side_by_side
 from dcdc.report.facts import RunFacts, read_facts
 from dcdc.report.figure_files import Draw, Picture, draw_picture
 from dcdc.report.matching import short
+from dcdc.report.methods_figure import MethodScores, draw_methods
 from dcdc.report.page import duration
 from dcdc.report.reproduce import setting_text
 from dcdc.report.sample import RunSample, read_sample
@@ -44,6 +45,8 @@ class Overview:
     rows: Sequence[Sequence[tuple[str, bool]]]
     """Texts of cells, and whether each is the best of its column."""
     notes: Sequence[str]
+    methods: Sequence[MethodScores]
+    """For a figure; none where nothing was scored."""
     shown: str
     """What the runs below it are."""
 
@@ -77,6 +80,7 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
     text = environment.get_template("compare.html").render(
         runs=runs,
         overview=overview,
+        methods=_methods_picture(overview),
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
         columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
@@ -260,6 +264,12 @@ def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:
     if not any(run.facts.history for run in runs):
         return None
     return draw_picture(partial(draw_curves, runs))
+
+
+def _methods_picture(overview: Overview | None) -> Picture | None:
+    if overview is None or not overview.methods:
+        return None
+    return draw_picture(partial(draw_methods, overview.methods))
 
 
 def _affinities(run: ComparedRun) -> Picture | None:
