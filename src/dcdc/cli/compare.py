@@ -197,7 +197,7 @@ def _show(runs: Sequence["MethodRun"], title: str, folder: Path, ended: "Ended")
     n_left = sum(result.standing.state != "done" for row in rows for result in row.results)
     if n_left < len(runs):
         again = shlex.join(["dcdc", *sys.argv[1:]])
-        pages = [write_page(rows, title, folder / "compare.html")]
-        for path in (*write_tables(rows, title, again, folder), *pages):
+        for path in write_tables(rows, title, again, folder):
             say(f"written: {path}")
+        say(f"written: {write_page(rows, title, folder / 'compare.html')}")
     return n_left

@@ -88,7 +88,7 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
         if not begun:
             shutil.rmtree(folder.path)
         raise
-    _check(found, image_set.n_images, job["n_clusters"], job["method"])
+    check_answer(found, image_set.n_images, job["n_clusters"], job["method"])
     own = _own_metrics(folder)
     metrics = _metrics(image_set, found, job) | {
         "epochs": own.get("epochs"),
@@ -114,7 +114,9 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
 
 def _leave_with_the_parent() -> None:
     """The end of stdin is the end of the parent: whatever it began again must be alone."""
-    sys.stdin.buffer.read()
+    # Not by sys.stdin: a thread that holds its lock aborts an interpreter that ends.
+    while os.read(0, 1024):
+        pass
     os._exit(1)
 
 
@@ -132,7 +134,7 @@ def _settings(job: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _check(found: Clustering, n_images: int, n_clusters: int, method: str) -> None:
+def check_answer(found: Clustering, n_images: int, n_clusters: int, method: str) -> None:
     """What every figure below takes for granted of a method."""
     answers = found.assignments
     if answers.shape != (n_images,) or answers.dtype != np.int64:

@@ -18,10 +18,10 @@ from dcdc.run_folder import RunFolder
 _PUBLISHED_NOTE = "The paper's own figures are of the epoch of the highest ACC, chosen by labels."
 
 
-def write_page(rows: Sequence[MethodRow], title: str, path: Path) -> Path | None:
-    """None where no method has finished."""
+def write_page(rows: Sequence[MethodRow], title: str, path: Path) -> Path:
+    """Of rows of which at least one has finished."""
     runs = [_one_run(row) for row in rows if row.finished]
-    return write_runs(runs, path, _overview(rows, title)) if runs else None
+    return write_runs(runs, path, _overview(rows, title))
 
 
 def _overview(rows: Sequence[MethodRow], title: str) -> Overview:

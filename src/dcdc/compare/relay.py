@@ -21,7 +21,8 @@ class Relay:
         self.steps, self.images, self.told_at = 0, 0, 0.0
 
     def send(self, event: str, **values: Any) -> None:
-        self.lines.write(json.dumps({"event": event, **values}) + "\n")
+        # Figures may be numpy's or torch's.
+        self.lines.write(json.dumps({"event": event, **values}, default=float) + "\n")
         self.lines.flush()
 
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
