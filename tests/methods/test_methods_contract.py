@@ -11,7 +11,9 @@ from dcdc.errors import InputError
 from dcdc.methods import METHODS, find_method
 
 SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "train.n_repeats=1")}}
-"""What makes a method quick; epochs are one wherever there are any."""
+"""What makes a method quick beside QUICK."""
+QUICK = {"epochs": 1, "n_steps": 2, "n_refining_steps": 2, "sub_heads": 2}
+"""For every method that has such a setting."""
 EVERY = pytest.mark.parametrize("name", METHODS)
 
 
@@ -22,8 +24,8 @@ def images(tiny_set) -> ImageSet:
 
 
 def settings_of(name: str) -> dict:
-    takes_epochs = "epochs" in inspect.signature(find_method(name).load()).parameters
-    return ({"epochs": 1} if takes_epochs else {}) | SMALL.get(name, {})
+    taken = inspect.signature(find_method(name).load()).parameters
+    return {key: value for key, value in QUICK.items() if key in taken} | SMALL.get(name, {})
 
 
 def answer(name: str, images: ImageSet, n_clusters: int = 3, seed: int = 0):
