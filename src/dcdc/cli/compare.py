@@ -89,7 +89,7 @@ def compare(
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
-        note(f"{title}; {len(runs)} runs in {folder}")
+        note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
     del images  # every run reads its own
     deadline = None if minutes is None else started + 60 * minutes
     ended = _carry_out(runs, deadline, quiet)
