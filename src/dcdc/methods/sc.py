@@ -20,13 +20,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags_array
-from sklearn.cluster import KMeans, MiniBatchKMeans, SpectralClustering
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import normalize
 
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
 from dcdc.methods.components import principal_components
+from dcdc.methods.heaps import find_heaps
 from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
 
 _ROWS = 4096
@@ -64,17 +65,10 @@ def cluster(
             found = spectral.fit_predict(pixels_of(image_set))
         return Clustering(found.astype(np.int64))
     points = principal_components(pixels_of(image_set), n_components, seed)
-    landmarks = find_landmarks(points, max(n_landmarks, n_clusters), seed)
+    landmarks, _ = find_heaps(points, max(n_landmarks, n_clusters), seed)
     vectors = singular_vectors(near_landmarks(points, landmarks, n_near), n_clusters)
     k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
     return Clustering(k_means.fit_predict(normalize(vectors)).astype(np.int64), features=vectors)
-
-
-def find_landmarks(points: NDArray[np.float32], n_landmarks: int, seed: int) -> NDArray[np.float32]:
-    """p x D, centres of small heaps."""
-    heaps = MiniBatchKMeans(n_landmarks, batch_size=_ROWS, n_init=1, random_state=seed)
-    centres: NDArray[np.float32] = heaps.fit(points).cluster_centers_
-    return centres
 
 
 def near_landmarks(
