@@ -204,7 +204,7 @@ def with_settings(config: RunConfig, settings: Iterable[str]) -> RunConfig:
         key, equals, text = setting.partition("=")
         if not equals:
             raise InputError(f"--set {setting!r} has no value: write section.key=value")
-        values[key.strip()] = _parse(text.strip())
+        values[key.strip()] = parse_value(text.strip())
     return with_values(config, values)
 
 
@@ -213,7 +213,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     nested: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         section, _, name = key.rpartition(".")
-        nested.setdefault(section, {})[name] = _coerce(key, value, _field_type(key))
+        nested.setdefault(section, {})[name] = coerce_value(key, value, _field_type(key))
     top = nested.pop("", {})
     for section, changes in nested.items():
         top[section] = dataclasses.replace(getattr(config, section), **changes)
@@ -277,23 +277,24 @@ def _field_type(key: str) -> Any:
     return known[key]
 
 
-def _parse(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """TOML's own reading of a value; bare words are strings."""
     if text.lower() in ("none", "null", ""):
         return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return [_parse(part.strip()) for part in text.split(",")] if "," in text else text
+        return [parse_value(part.strip()) for part in text.split(",")] if "," in text else text
 
 
-def _coerce(key: str, value: Any, kind: Any) -> Any:
+def coerce_value(key: str, value: Any, kind: Any) -> Any:
+    """`value` as a type hint wants it, or one line that says what it must be."""
     origin, options = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in options:
             return None
         (kind,) = (option for option in options if option is not type(None))
-        return _coerce(key, value, kind)
+        return coerce_value(key, value, kind)
     if origin is Literal:
         if value not in options:
             raise InputError(
@@ -302,11 +303,14 @@ def _coerce(key: str, value: Any, kind: Any) -> Any:
             )
         return value
     if origin is tuple:
+        if isinstance(value, str) and options[0] is str:
+            value = [value]
         if not isinstance(value, list | tuple):
-            raise InputError(f"{key} = {value!r} must be a list of numbers, such as 0.2,1.0")
+            listed = "texts" if options[0] is str else "numbers, such as 0.2,1.0"
+            raise InputError(f"{key} = {value!r} must be a list of {listed}")
         if Ellipsis not in options and len(value) != len(options):
             raise InputError(f"{key} = {value!r} must hold {len(options)} numbers")
-        return tuple(_coerce(key, part, float) for part in value)
+        return tuple(coerce_value(key, part, options[0]) for part in value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind in (int, float) and isinstance(value, bool)):
@@ -316,7 +320,7 @@ def _coerce(key: str, value: Any, kind: Any) -> Any:
 
 def _word_for(kind: type) -> str:
     words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return words[kind]
+    return words.get(kind, f"of type {kind.__name__}")
 
 
 def _check(config: RunConfig) -> None:

@@ -68,8 +68,10 @@ def test_a_built_in_name_wins_unless_a_path_is_meant(here):
     (here / "digits").mkdir()
     Image.new("L", (8, 8)).save("digits/only.png")
     assert load_images("digits").n_images == 1797
+    assert load_images("digits").known_as == "digits"
     for path in ("./digits", "digits/", here / "digits", Path("digits")):
         assert load_images(path).n_images == 1
+        assert load_images(path).known_as == ""
     (here / "digits").rename("other")
     assert load_images(Path("digits")).n_images == 1797
 
@@ -135,6 +137,7 @@ def test_a_benchmark_is_found_by_name_by_split_and_elsewhere(here, monkeypatch):
     write_cifar10(here / "elsewhere", n_test=2)
     whole = load_images("cifar10")
     assert whole.n_images == 5 * 4 + 3  # train and test, as the paper has it
+    assert whole.known_as == load_images("cifar10@test:elsewhere").known_as == "cifar10"
     assert load_images("cifar10@test").images[:, 0, 0, 0].tolist() == [100, 101, 102]
     assert load_images("cifar10@test+train").images[0, 0, 0, 0] == 100
     assert load_images("cifar10:elsewhere").n_images == 5 * 4 + 2

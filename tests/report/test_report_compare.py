@@ -8,13 +8,16 @@ from dcdc.errors import InputError
 from dcdc.report import write_comparison
 from dcdc.report.compare import (
     ComparedRun,
+    Overview,
     config_differences,
     data_warnings,
     draw_curves,
     draw_sizes,
     read_runs,
     table_rows,
+    write_runs,
 )
+from dcdc.report.methods_figure import MethodScores
 from dcdc.report.theme import LIGHT, drawing_with
 
 EVIL = """<script>alert("x")</script>' onerror='alert(1)" & co"""
@@ -134,10 +137,11 @@ def test_curves_are_losses_elsewhere_and_break_between_phases(make_facts):
     assert [text.get_text() for text in axes.get_legend().texts] == ["a", "b"]
 
 
-def test_a_run_without_a_history_beside_one_that_has_it(runs):
-    silent = replace(runs[1], facts=replace(runs[1].facts, history=[]))
-    texts = drawn(draw_curves, [runs[0], silent]).axes[0].get_legend().texts
-    assert [text.get_text() for text in texts] == ["one", "two"]
+def test_a_run_without_a_history_has_no_curve_and_leaves_the_others_their_looks(runs):
+    silent = replace(runs[0], facts=replace(runs[0].facts, history=[]))
+    axes = drawn(draw_curves, [silent, runs[1]]).axes[0]
+    assert [text.get_text() for text in axes.get_legend().texts] == ["two"]
+    assert axes.lines[0].get_color() == drawn(draw_sizes, runs).axes[0].lines[1].get_color()
 
 
 def test_sizes_are_shares_largest_first(runs, make_facts):
@@ -179,6 +183,29 @@ def test_the_page_is_self_contained_and_says_it_all(facts, runs, write_run, make
     ):
         assert expected in page.text, expected
     assert write_comparison([first, second], path).read_text() == path.read_text()
+
+
+def test_an_overview_stands_before_the_runs_and_only_what_there_is_is_shown(runs, tmp_path):
+    silent = [replace(run, facts=replace(run.facts, history=[])) for run in runs]
+    overview = Overview(
+        title="Two methods",
+        columns=["method", "ACC"],
+        rows=[[("one", False), ("0.8", False)], [(EVIL, False), ("0.9", True)]],
+        notes=["a note"],
+        methods=[MethodScores("one", {"acc": [0.8]}, {"acc": 0.7})],
+        shown="One run of each",
+    )
+    html = write_runs(silent, tmp_path / "page.html", overview).read_text(encoding="utf-8")
+    page = Page(html)
+    assert page.text.count("Two methods") == 2
+    assert "a note" in page.text
+    assert EVIL in page.text
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "One run of each" in page.text
+    assert ("td", {"class": "best"}) in page.tags
+    assert not {"Training", "Affinities"} & set(page.text.splitlines())
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert len(images) == 2 * 2  # the methods and the sizes, on light and dark
 
 
 def test_nothing_of_a_run_becomes_markup(facts, write_run, tmp_path):

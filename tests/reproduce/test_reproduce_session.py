@@ -14,7 +14,8 @@ from dcdc.errors import InputError
 from dcdc.reproduce import session as sessions
 from dcdc.reproduce.outcome import read_outcome
 from dcdc.reproduce.runs import Run
-from dcdc.reproduce.session import TIME_OVER, Session
+from dcdc.reproduce.sequence import TIME_OVER
+from dcdc.reproduce.session import Session
 
 
 class Watched(SilentObserver):

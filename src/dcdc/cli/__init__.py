@@ -5,6 +5,7 @@ import sys
 import typer
 
 from dcdc.cli.bench import bench
+from dcdc.cli.compare import compare
 from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
 from dcdc.cli.export import export
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (fit, predict, evaluate, report, export, presets, bench, reproduce):
+for verb in (fit, predict, evaluate, report, export, presets, compare, reproduce, bench):
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

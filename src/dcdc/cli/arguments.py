@@ -21,3 +21,9 @@ Target = Annotated[
 ]
 OnBad = Annotated[str, typer.Option("--on-bad", help="Images that cannot be read: refuse or skip.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, results alone.")]
+
+
+def name_of_source(source: str) -> str:
+    """For a folder of its own."""
+    path = Path(source)
+    return (path.resolve().stem if path.exists() else path.name) or "run"

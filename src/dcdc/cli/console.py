@@ -8,6 +8,7 @@ from rich.table import Table
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+_WIDTH_WITHOUT_TERMINAL = 200
 
 
 def note(text: str) -> None:
@@ -16,6 +17,13 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     out.print(text, markup=False, soft_wrap=True)
+
+
+def wide_out() -> Console:
+    """For large tables: a pipe or a file breaks no line."""
+    if out.is_terminal:
+        return out
+    return Console(width=max(out.width, _WIDTH_WITHOUT_TERMINAL), highlight=False)
 
 
 def print_scores(rows: Mapping[str, Mapping[str, Any]]) -> None:

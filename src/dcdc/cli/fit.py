@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Quiet, Target
+from dcdc.cli.arguments import Quiet, Target, name_of_source
 from dcdc.cli.joining import config_of_first, joined_processes
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.config import (
@@ -302,9 +302,7 @@ def _baselines(names: list[str]) -> dict[str, "Baseline"]:
 def _default_run(source: str) -> Path:
     if not source:
         raise InputError("say what to cluster (DATA), or which run to go on with (--run FOLDER)")
-    path = Path(source)
-    name = path.resolve().stem if path.exists() else path.name
-    return Path("runs") / (name or "run")
+    return Path("runs") / name_of_source(source)
 
 
 def _announce(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import DeviceName, Quiet
+from dcdc.cli.session import check_session, leave
 from dcdc.config import RunConfig, nearest
 from dcdc.errors import InputError
 from dcdc.reproduce.tables import TABLES, rows_of
@@ -16,10 +17,8 @@ from dcdc.reproduce.tables import table as find_table
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
     from dcdc.reproduce.runs import Options, Run
-    from dcdc.reproduce.session import Ended
+    from dcdc.reproduce.sequence import Ended
     from dcdc.reproduce.tables import Row, Table
-
-_TIME_OVER_EXIT = 3
 
 
 def reproduce(
@@ -61,14 +60,9 @@ def reproduce(
 ) -> None:
     """Run what is missing of a table of the paper, and show ours beside the paper's."""
     started = time.monotonic()
-    for name, value, least in (("seeds", seeds, 1), ("first-seed", first_seed, 0)):
-        if value < least:
-            raise InputError(f"--{name} is {value}: give at least {least}")
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise InputError(f"--minutes is {minutes}: give a number above 0")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out} is a file: give a folder")
+    check_session(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
 
+    from dcdc.reproduce.outcome import read_outcome
     from dcdc.reproduce.runs import Options, check_settings, plan
 
     whole = find_table(table)
@@ -90,7 +84,9 @@ def reproduce(
     _require_means(runs)
     ended = _carry_out(runs, deadline, quiet)
     _show(whole, rows, options, ended)
-    _leave(runs, ended)
+    folders = {run.folder: run for run in runs}
+    left = sum(read_outcome(run).state != "done" for run in folders.values())
+    leave(ended, left, len(folders))
 
 
 def _source(text: str, table: "Table") -> tuple[str, str]:
@@ -179,28 +175,3 @@ def _show(table: "Table", rows: Sequence["Row"], options: "Options", ended: "End
     print_table(table, shown, settings_text(table, options))
     for path in write_table(table, summary, options):
         say(f"written: {path}")
-
-
-def _leave(runs: Sequence["Run"], ended: "Ended") -> None:
-    """The exit code, and how to go on."""
-    import shlex
-    import sys
-
-    from dcdc.cli.faults import SIGNAL_EXIT, stop
-    from dcdc.reproduce.outcome import read_outcome
-    from dcdc.reproduce.session import TIME_OVER
-
-    again = f"go on with: {shlex.join(['dcdc', *sys.argv[1:]])}"
-    folders = {run.folder: run for run in runs}
-    left = sum(read_outcome(run).state != "done" for run in folders.values())
-    count = f"{left} of {len(folders)} runs are left"
-    if ended.stopped in SIGNAL_EXIT:
-        stop(
-            f"stopped by {ended.stopped}, state saved; {count}; {again}", SIGNAL_EXIT[ended.stopped]
-        )
-    if ended.faults:
-        first = next(iter(ended.faults.values()))
-        others = f" (and {len(ended.faults) - 1} more)" if len(ended.faults) > 1 else ""
-        stop(f"{count}, {len(ended.faults)} failed: {first}{others}; {again}", 1)
-    if ended.stopped == TIME_OVER:
-        stop(f"--minutes are over, state saved; {count}; {again}", _TIME_OVER_EXIT)

@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dcdc.cli.console import out
+from dcdc.cli.console import out, wide_out
 
 if TYPE_CHECKING:
     from dcdc.reproduce.summary import RowResult
     from dcdc.reproduce.tables import Table
 
-_WIDTH_WITHOUT_TERMINAL = 200
 _CELL = 5
 
 
@@ -43,8 +41,7 @@ def print_table(table: "Table", rows: Sequence["RowResult"], settings: str) -> N
         figures = cells(row)
         groups = [figures[at : at + len(METRICS)] for at in range(0, len(figures), len(METRICS))]
         grid.add_row(*told, *map(_group, groups), seconds)
-    wide = out if out.is_terminal else Console(width=max(out.width, _WIDTH_WITHOUT_TERMINAL))
-    wide.print(grid, highlight=False)
+    wide_out().print(grid)
     unfinished = [
         f"{result.run.folder}: {state_text(result)}"
         for row in rows

@@ -34,6 +34,8 @@ class ImageSet:
     skipped: tuple[Skipped, ...] = ()
     extra: NDArray[np.uint8] | None = None
     """More images, N' x H x W x C, that train the over-clustering head and are not answered."""
+    known_as: str = ""
+    """The built-in name, where the images are such a set."""
 
     def __post_init__(self) -> None:
         images, targets = self.images, self.targets

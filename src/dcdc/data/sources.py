@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dcdc.data.arrays import load_array_file
@@ -56,24 +57,31 @@ def load_images(
         raise InputError(
             f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
         ) from None
-    if isinstance(found, ImageSet):
-        return found
-    return decode_listing(
-        found,
-        size=size,
-        largest_side=largest_side,
-        on_bad=on_bad,
-        progress=progress,
-        on_wait=on_wait,
-    )
+    if not isinstance(found, ImageSet):
+        found = decode_listing(
+            found,
+            size=size,
+            largest_side=largest_side,
+            on_bad=on_bad,
+            progress=progress,
+            on_wait=on_wait,
+        )
+    return replace(found, known_as=built_in_name(source))
+
+
+def built_in_name(source: str | Path) -> str:
+    """`cifar10` of `cifar10@test:FOLDER`; empty for what is no built-in set."""
+    text, path = str(source), Path(source)
+    if isinstance(source, Path) and path.exists():
+        return ""
+    name = text.partition(":")[0].partition("@")[0]
+    return name if text == "digits" or name in BENCHMARKS else ""
 
 
 def find_images(source: str | Path, size: int | None, target: str | None) -> ImageSet | Listing:
     """What `load_images` decodes, or loads as it is."""
     text, path = str(source), Path(source)
-    is_path = isinstance(source, Path) and path.exists()
-    name = text.partition(":")[0].partition("@")[0]
-    if (text == "digits" or name in BENCHMARKS) and not is_path:
+    if built_in_name(source):
         _refuse_target(target, text)
         return load_digits(size) if text == "digits" else _load_benchmark(text, size)
     if text and path.is_dir():

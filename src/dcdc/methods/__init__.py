@@ -24,6 +24,9 @@ class Entry:
 
 METHODS = {
     "k-means": Entry("K-Means", "k_means"),
+    "sc": Entry("SC", "sc"),
+    "ac": Entry("AC", "ac"),
+    "nmf": Entry("NMF", "nmf"),
     "ae": Entry("AE", "ae"),
     "dae": Entry("DAE", "dae"),
     "dcgan": Entry("DCGAN", "dcgan"),
@@ -32,6 +35,7 @@ METHODS = {
     "dec": Entry("DEC", "dec"),
     "iic": Entry("IIC", "iic"),
     "pica": Entry("PICA", "pica"),
+    "dcdc": Entry("DCDC", "dcdc"),
 }
 
 

@@ -1,20 +1,19 @@
 """Methods that are a config: DCDC's engine carries them out, and only settings differ."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dcdc.assembly import has_gpu, suggest_for
-from dcdc.config import RunConfig, with_values
+from dcdc.assembly import has_gpu, resolve, suggest_for
+from dcdc.config import RunConfig, with_settings, with_values
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
 from dcdc.methods.method import Clustering
 from dcdc.presets import preset
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
+from dcdc.runtime.atomic_files import remove_leftovers
 
 _RESIZED = {96: 112}
 """Sides that original copies are resized to before they are cropped back; others by a quarter."""
@@ -57,21 +56,31 @@ def cluster_by_run(
     image_set: ImageSet,
     *,
     settings: Mapping[str, Any],
+    changes: Sequence[str] = (),
     observer: Observer,
     folder: Path | None,
 ) -> Clustering:
-    """`settings` over `config`, but for those that are None. In `folder`, a run folder, what was
-    begun with the same settings goes on."""
+    """`settings` over `config`, but for those that are None, and `changes`, `section.key=value`,
+    over both. In `folder`, a run folder, what was begun with the same settings goes on."""
     given = {key: value for key, value in settings.items() if value is not None}
-    config = with_values(config, given)
-    kept = None
-    begun = folder is not None and RunFolder(folder).config_file.is_file()
+    config = with_settings(with_values(config, given), changes)
+    config = resolve(config, image_set)  # refuses before there is a folder
+    run_folder, resume = None, False
     if folder is not None:
-        kept = RunFolder.open(folder) if begun else RunFolder.create(folder)
-    result = run(config, image_set, folder=kept, resume=begun, observer=observer)
+        run_folder, resume = begin_or_go_on(folder)
+    result = run(config, image_set, folder=run_folder, resume=resume, observer=observer)
     return Clustering(
-        result.assigned.assignments.astype(np.int64),
+        result.assigned.assignments,
         probabilities=result.assigned.probabilities,
         features=result.model.features(image_set),
         network=result.model.network,
     )
+
+
+def begin_or_go_on(folder: Path) -> tuple[RunFolder, bool]:
+    """The run folder, and whether a run was begun there."""
+    if RunFolder(folder).config_file.exists():
+        return RunFolder.open(folder), True
+    if folder.is_dir():
+        remove_leftovers(folder)
+    return RunFolder.create(folder), False

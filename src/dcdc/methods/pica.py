@@ -34,6 +34,7 @@ def cluster(
     epochs: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
+    changes: tuple[str, ...] = (),
 ) -> Clustering:
     check_task(image_set, n_clusters)
     config = start_config(image_set, n_clusters, device, PUBLISHED)
@@ -49,4 +50,6 @@ def cluster(
         "train.batch_size": batch_size or large,
         "train.learning_rate": learning_rate,
     }
-    return cluster_by_run(config, image_set, settings=settings, observer=observer, folder=folder)
+    return cluster_by_run(
+        config, image_set, settings=settings, changes=changes, observer=observer, folder=folder
+    )

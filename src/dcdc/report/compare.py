@@ -18,6 +18,7 @@ from dcdc.report.affinity_figure import draw_affinities_side_by_side
 from dcdc.report.facts import RunFacts, read_facts
 from dcdc.report.figure_files import Draw, Picture, draw_picture
 from dcdc.report.matching import short
+from dcdc.report.methods_figure import MethodScores, draw_methods
 from dcdc.report.page import duration
 from dcdc.report.reproduce import setting_text
 from dcdc.report.sample import RunSample, read_sample
@@ -35,6 +36,21 @@ _NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_secon
 _NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
 
 
+@dataclass(frozen=True)
+class Overview:
+    """A table that stands before the runs, in words."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[tuple[str, bool]]]
+    """Texts of cells, and whether each is the best of its column."""
+    notes: Sequence[str]
+    methods: Sequence[MethodScores]
+    """For a figure; none where nothing was scored."""
+    shown: str
+    """What the runs below it are."""
+
+
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
     name: str
@@ -50,7 +66,10 @@ class ComparedRun:
 
 def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
     """At least two finished runs, in the order in which they are shown."""
-    runs = read_runs(folders)
+    return write_runs(read_runs(folders), path)
+
+
+def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | None = None) -> Path:
     environment = Environment(
         loader=PackageLoader("dcdc.report"),
         autoescape=True,
@@ -60,6 +79,8 @@ def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
     )
     text = environment.get_template("compare.html").render(
         runs=runs,
+        overview=overview,
+        methods=_methods_picture(overview),
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
         columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
@@ -67,7 +88,10 @@ def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
         differences=config_differences(runs),
         curves=_curves_picture(runs),
         sizes=draw_picture(partial(draw_sizes, runs)),
-        affinities=[_affinities(run) for run in runs],
+        # A run could have a sample; of methods, only some have affinities at all.
+        affinities=[
+            (run.name, _affinities(run)) for run in runs if run.sample is not None or not overview
+        ],
         light=LIGHT,
         dark=DARK,
     )
@@ -140,7 +164,7 @@ def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
         others = [
             f"{metrics['n_images']:,}",
             f"{n_clusters}" + (f" ({n_used} in use)" if n_used < n_clusters else ""),
-            str(metrics["epochs"]),
+            "" if metrics["epochs"] is None else str(metrics["epochs"]),
             duration(metrics["training_seconds"]),
             str(metrics["device"]),
             str(metrics["seed"]),
@@ -167,15 +191,18 @@ def draw_curves(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
     keys = [key for key in SCORES if any(run.facts.series(key)[0] for run in runs)]
     figure = Figure(figsize=(6.4, 0.3 + 2.4 * (len(keys) or 1)), layout="constrained")
     axes = figure.subplots(len(keys) or 1, sharex=True, squeeze=False)[:, 0]
+    # A look is a run's in every figure, so those without a history keep theirs.
+    looks = zip(runs, _looks(theme), strict=False)
+    trained = [(run, look) for run, look in looks if run.facts.history]
     for panel, key in zip(axes, keys or ["loss"], strict=True):
-        for run, (colour, line) in zip(runs, _looks(theme), strict=False):
+        for run, (colour, line) in trained:
             _curve(panel, run, key, colour, line)
         panel.set_ylabel(SCORES.get(key, "loss (mean of the epoch)"))
         panel.grid(axis="y")
         panel.set_axisbelow(True)
     axes[-1].set_xlabel("epoch")
     axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    _legend_above(axes[0], runs)
+    _legend_above(axes[0], [run for run, _ in trained])
     return figure
 
 
@@ -237,6 +264,12 @@ def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:
     if not any(run.facts.history for run in runs):
         return None
     return draw_picture(partial(draw_curves, runs))
+
+
+def _methods_picture(overview: Overview | None) -> Picture | None:
+    if overview is None or not overview.methods:
+        return None
+    return draw_picture(partial(draw_methods, overview.methods))
 
 
 def _affinities(run: ComparedRun) -> Picture | None:

@@ -33,19 +33,19 @@ def titles() -> list[str]:
 
 def _figures(rows: Sequence[RowResult]) -> list[str]:
     heads = ["data set", "run", "seeds", "epochs", *titles(), "training"]
-    lines = [_line(heads), f"|{'---|' * 4}{'---:|' * (len(heads) - 4)}"]
+    lines = [table_line(heads), f"|{'---|' * 4}{'---:|' * (len(heads) - 4)}"]
     for row in rows:
         seconds = "-" if row.seconds is None else f"{row.seconds:,.0f} s"
         told = [TITLES[row.row.dataset], row.row.title, row.seeds, row.epochs]
-        lines.append(_line([*told, *cells(row), seconds]))
+        lines.append(table_line([*told, *cells(row), seconds]))
     return lines
 
 
 def _runs(rows: Sequence[RowResult]) -> list[str]:
     heads = ["data set", "run", "seed", "state", "device", "dcdc", "config", "command"]
-    lines = [_line(heads), f"|{'---|' * len(heads)}"]
+    lines = [table_line(heads), f"|{'---|' * len(heads)}"]
     lines += [
-        _line([TITLES[row.row.dataset], row.row.title, *_run_cells(result)])
+        table_line([TITLES[row.row.dataset], row.row.title, *_run_cells(result)])
         for row in rows
         for result in row.results
     ]
@@ -83,5 +83,6 @@ def version_text(result: Result) -> str:
     return f"{metrics['dcdc']}{commit}, torch {metrics['torch']}"
 
 
-def _line(parts: Sequence[str]) -> str:
+def table_line(parts: Sequence[str]) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(part.replace('|', chr(92) + '|') for part in parts)} |"

@@ -1,23 +1,19 @@
-"""Runs trained one after the other: a failing one does not stop the rest, a deadline does."""
+"""The runs of a table, trained here one after the other."""
 
-import gc
 import signal
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dcdc.assembly import resolve
 from dcdc.config import DataConfig, RunConfig
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer, PassingObserver
-from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.reproduce.outcome import filled_in, read_outcome
 from dcdc.reproduce.runs import Run
+from dcdc.reproduce.sequence import Ended, carry_out_each
 from dcdc.run import read_config, run
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
@@ -27,15 +23,6 @@ if TYPE_CHECKING:
 
 Read = Callable[[RunConfig], ImageSet]
 Watch = Callable[[], AbstractContextManager[Observer]]
-TIME_OVER = "time is over"
-
-
-@dataclass
-class Ended:
-    faults: dict[Path, str] = field(default_factory=dict)
-    """By run folder."""
-    stopped: str = ""
-    """Name of the signal that stopped it, or TIME_OVER."""
 
 
 @dataclass(frozen=True)
@@ -54,33 +41,15 @@ class Session:
 
     def carry_out(self, runs: Iterable[Run]) -> Ended:
         """Trains what is missing, goes on with what was begun."""
-        ended = Ended()
         images = _LastRead(self.read)
-        # Two rows may share a run.
-        for planned in {each.folder: each for each in runs}.values():
-            outcome = read_outcome(planned)
-            if outcome.state == "done":
-                continue
-            if outcome.state == "other":
-                ended.faults[planned.folder] = outcome.fault
-                self.warn(f"left out: {outcome.fault}")
-                continue
-            if self._is_over():
-                ended.stopped = TIME_OVER
-                break
-            self.say(f"{planned.folder}: {'going on' if outcome.state == 'begun' else 'training'}")
-            try:
-                self._train(planned, images, resume=outcome.state == "begun")
-            except Interrupted as stopped:
-                ended.stopped = TIME_OVER if self._is_over() else stopped.signal
-                break
-            except KeyboardInterrupt:  # while images were read, or a report drawn
-                ended.stopped = "SIGINT"
-                break
-            except Exception as error:
-                ended.faults[planned.folder] = self._tell(planned, error)
-            _forget()
-        return ended
+        return carry_out_each(
+            runs,
+            read_outcome,
+            lambda planned, begun: self._train(planned, images, resume=begun),
+            is_over=self._is_over,
+            say=self.say,
+            warn=self.warn,
+        )
 
     def _train(self, planned: Run, images: "_LastRead", *, resume: bool) -> None:
         config = planned.named()
@@ -101,14 +70,6 @@ class Session:
 
     def _is_over(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _tell(self, planned: Run, error: Exception) -> str:
-        fault = " ".join(str(error).split())
-        if not isinstance(error, InputError | TrainingError | OSError):
-            self.warn("".join(traceback.format_exception(error)))
-            fault = f"{type(error).__name__}: {fault}"
-        self.warn(f"{planned.folder} failed: {fault}")
-        return fault
 
 
 class _LastRead:
@@ -139,12 +100,3 @@ class _Deadline(PassingObserver):
         if not self.has_asked and self.is_over():
             self.has_asked = True  # a second signal would act at once
             signal.raise_signal(signal.SIGINT)
-
-
-def _forget() -> None:
-    """Gives back what a run held: networks in cycles, and what was compiled for its shapes."""
-    gc.collect()
-    if "torch._dynamo" in sys.modules:
-        import torch
-
-        torch.compiler.reset()

@@ -21,6 +21,13 @@ class Figure:
         return dotted(self.mean) + ("" if self.spread is None else f" ± {dotted(self.spread)}")
 
 
+def over_seeds(values: Sequence[float]) -> Figure | None:
+    """None where there is nothing."""
+    if not values:
+        return None
+    return Figure(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+
+
 @dataclass(frozen=True)
 class Result:
     run: Run
@@ -46,11 +53,7 @@ class RowResult:
             chosen = result.outcome.chosen[criterion]
             if chosen is not None and metric in chosen.scores:
                 values.append(chosen.scores[metric])
-        if not values:
-            return None
-        return Figure(
-            statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
-        )
+        return over_seeds(values)
 
     @property
     def seeds(self) -> str:

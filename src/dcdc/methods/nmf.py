@@ -1,0 +1,50 @@
+"""Non-negative matrix factorisation of pixels.
+
+Lee and Seung, Learning the parts of objects by non-negative matrix factorization, 1999. An image is
+a sum of parts, with no part taken away; how much it has of each is its code, and K-Means groups the
+codes. As many parts as clusters, each of length one, and K-Means on the codes are of what the paper
+cites: Cai et al., Locality preserving nonnegative matrix factorization, 2009.
+
+Settings: up to `exact_up_to` images scikit-learn's coordinate descent; above, its steps on
+mini-batches (Lefèvre, Bach and Févotte, Online algorithms for nonnegative matrix factorization with
+the Itakura-Saito divergence, 2011), in as many passes as take seconds on 60,000 images.
+"""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.decomposition import NMF, MiniBatchNMF
+from sklearn.exceptions import ConvergenceWarning
+
+from dcdc.data import ImageSet
+from dcdc.engine.observer import Observer
+from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
+
+
+def cluster(
+    image_set: ImageSet,
+    n_clusters: int,
+    seed: int,
+    *,
+    device: str = "cpu",  # noqa: ARG001
+    observer: Observer = SILENT,  # noqa: ARG001
+    folder: Path | None = None,  # noqa: ARG001
+    exact_up_to: int = 5000,
+    iterations: int = 200,
+    passes: int = 20,
+    batch_size: int = 1024,
+    n_init: int = 10,
+) -> Clustering:
+    check_task(image_set, n_clusters)
+    if image_set.n_images <= exact_up_to:
+        nmf = NMF(n_clusters, max_iter=iterations, random_state=seed)
+    else:
+        nmf = MiniBatchNMF(n_clusters, max_iter=passes, batch_size=batch_size, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # codes settle long before residuals
+        codes = nmf.fit_transform(pixels_of(image_set))
+    codes *= np.linalg.norm(nmf.components_, axis=1)
+    k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
+    return Clustering(k_means.fit_predict(codes).astype(np.int64), features=codes)

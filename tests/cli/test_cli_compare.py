@@ -1,0 +1,137 @@
+"""`dcdc compare` from end to end, on a tiny set."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+SMALL = [
+    *("--set", "dcdc.train.epochs=4", "--set", "dcdc.network.over_clusters=6"),
+    *("--set", "dcdc.train.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
+    *("--set", "dcdc.train.batch_size=16", "--device", "cpu"),
+]
+
+
+def test_a_killed_one_goes_on_and_the_next_call_runs_nothing(dcdc, tiny_file, tmp_path):
+    words = ["compare", str(tiny_file), "--methods", "k-means,dcdc", *SMALL, "--out", "out"]
+    command = [sys.executable, "-m", "dcdc", *words, "--quiet"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not any(path.read_text() for path in tmp_path.glob("out/dcdc-*/run/history.jsonl")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(list(tmp_path.glob("out/*/metrics.json"))) == 1
+
+    code, first, err = dcdc(*words)
+    assert code == 0, err
+    assert err.count(": going on") == 1
+    assert ": training" not in err
+    assert "K-Means" in first
+    (history,) = tmp_path.glob("out/dcdc-*/run/history.jsonl")
+    epochs = [json.loads(line)["epoch"] for line in history.read_text().splitlines()]
+    assert epochs == [1, 2, 3, 4]
+    for name in ("compare.md", "compare.tex", "compare.csv", "compare.html"):
+        assert f"written: out/{name}" in first
+        assert (tmp_path / "out" / name).stat().st_size > 200
+    with (tmp_path / "out/compare.csv").open() as file:
+        table = list(csv.DictReader(file))
+    (metrics,) = tmp_path.glob("out/k-means-*/metrics.json")
+    assert float(table[0]["acc"]) == json.loads(metrics.read_text())["scores"]["acc"]
+    page = (tmp_path / "out/compare.html").read_text()
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+    files = sorted(tmp_path.glob("out/*/metrics.json"))
+    times = [file.stat().st_mtime_ns for file in files]
+    code, second, err = dcdc(*words, "--quiet")
+    assert (code, err) == (0, "")
+    assert second == first
+    assert [file.stat().st_mtime_ns for file in files] == times
+
+
+def test_a_method_that_fails_is_one_line_and_the_others_go_on(
+    dcdc, tiny_file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dcdc.compare.page.write_page", lambda *_: None)  # drawing takes longer
+    code, out, err = dcdc(
+        *("compare", tiny_file, "--methods", "dcdc,k-means", "--device", "cpu"),
+        *("--set", "dcdc.train.batch_size=49", "--dataset", "cifar10"),
+    )
+    assert code == 1
+    last = err.splitlines()[-1]
+    assert last.startswith("dcdc: 1 of 2 runs are left, 1 failed: a batch of 49 is larger")
+    assert "go on with: dcdc compare" in last
+    assert "Traceback" not in err
+    (row,) = [line for line in out.splitlines() if line.startswith("DCDC")]
+    assert row.split() == ["DCDC", "-", "-", "-", "-", ".585", ".699", ".506", "-", "-"]
+    (row,) = [line for line in out.splitlines() if line.startswith("K-Means")]
+    assert row.split()[:8] == ["K-Means", "0", "1.000", "1.000", "1.000", ".087", ".229", ".049"]
+    assert [path.name for path in (tmp_path / "runs/compare/cifar10").glob("*-seed-0")] == [
+        "k-means-seed-0"
+    ]
+
+
+def test_minutes_begin_nothing_when_they_are_over(dcdc, tiny_file, tmp_path):
+    code, out, err = dcdc("compare", tiny_file, "--seeds", "2", "--minutes", "1e-9")
+    assert code == 3
+    assert "--minutes are over, state saved; " in err
+    assert "runs are left; go on with: dcdc compare" in err
+    assert "written" not in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_comparison_is_left_alone(dcdc, tiny_file, tmp_path):
+    folder = tmp_path / "runs/compare/tiny/k-means-seed-0"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"method": "sc"}))
+    code, _, err = dcdc("compare", tiny_file, "--methods", "k-means")
+    assert code == 1
+    assert "holds a run of something else (method is 'k-means', was 'sc'" in err
+    assert list(folder.iterdir()) == [folder / "config.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere.npz",), "'nowhere.npz' does not exist"),
+        (("FILE", "--methods", "kmeans"), "unknown method 'kmeans'; did you mean 'k-means'?"),
+        (("FILE", "--methods", ","), "names none: give all, or some of k-means, "),
+        (("FILE", "--seeds", "0"), "--seeds is 0: give at least 1"),
+        (("FILE", "--minutes", "0"), "--minutes is 0.0: give a number above 0"),
+        (("FILE", "--clusters", "1"), "n_clusters = 1 must be at least 2 (--clusters)"),
+        (("FILE", "--clusters", "49"), "49 clusters for 48 images: give --clusters from 2 to 48"),
+        (("FILE", "--device", "gpu"), "not one of auto, cpu, cuda, mps"),
+        (("FILE", "--on-bad", "ignore"), "not one of refuse, skip"),
+        (("FILE", "--dataset", "cifr10"), "unknown data set 'cifr10'; did you mean 'cifar10'?"),
+        (("FILE", "--set", "k-means.n_inti=3"), "did you mean 'n_init'?"),
+        (("FILE", "--set", "n_init=3"), "is not METHOD.KEY=VALUE"),
+        (("FILE", "--out", "FILE"), "is a file: give a folder"),
+        (("BLIND",), "no classes to count: say how many --clusters"),
+        (("FLAT", "--clusters", "2"), "all 20 images are the same"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    dcdc, tiny_file, tmp_path_factory, tmp_path, arguments, message
+):
+    elsewhere = tmp_path_factory.mktemp("images")
+    np.save(elsewhere / "blind.npy", np.load(tiny_file)["images"])
+    np.save(elsewhere / "flat.npy", np.full((20, 8, 8), 7, np.uint8))
+    places = {
+        "FILE": tiny_file,
+        "BLIND": elsewhere / "blind.npy",
+        "FLAT": elsewhere / "flat.npy",
+    }
+    code, out, err = dcdc("compare", *(places.get(word, word) for word in arguments))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("dcdc: ")
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
