@@ -3,7 +3,7 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering
 
 from dcdc.data import from_arrays, load_digits
-from dcdc.methods.ac import cluster, join_heaps
+from dcdc.methods.ac import cluster, half_even, join_heaps
 from dcdc.metrics import adjusted_rand_index, cluster_accuracy
 
 
@@ -37,6 +37,12 @@ def test_contrast_sets_no_image_apart(tiny_set):
     faded[::2] = mean + 0.3 * (images[::2] - mean)
     found = cluster(from_arrays(np.round(faded).astype(np.uint8)), 3, 0).assignments
     assert cluster_accuracy(tiny_set.targets, found) == 1
+
+
+def test_spreads_are_evened_out_half_way_and_nothing_is_made_of_nothing():
+    points = np.random.default_rng(0).normal(size=(500, 3)) * [16, 1, 0]
+    spreads = half_even(points.astype(np.float32)).std(axis=0)
+    np.testing.assert_allclose(spreads, np.sqrt(points.std(axis=0)), rtol=1e-4, atol=1e-6)
 
 
 def test_up_to_some_thousand_images_the_seed_changes_nothing(tiny_set):
