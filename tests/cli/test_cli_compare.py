@@ -17,6 +17,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 def test_a_killed_one_goes_on_and_the_next_call_runs_nothing(dcdc, tiny_file, tmp_path):
     words = ["compare", str(tiny_file), "--methods", "k-means,dcdc", *SMALL, "--out", "out"]
     command = [sys.executable, "-m", "dcdc", *words, "--quiet"]

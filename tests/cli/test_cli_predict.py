@@ -200,6 +200,7 @@ def test_work_of_another_model_is_one_line_that_says_how_to_go_on(
     assert dcdc("predict", finished, tiny_file, "--out", "out.csv")[0] == 0
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_with_a_rate(finished, photos, tmp_path):
     command = [sys.executable, "-m", "dcdc", "predict", str(finished), str(photos)]
     reader, writer = pty.openpty()

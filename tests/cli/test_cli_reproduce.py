@@ -84,6 +84,7 @@ def test_the_first_call_trains_and_the_second_trains_nothing(dcdc, repeat, tmp_p
     assert out.count("done ") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_reports")
 def test_a_killed_one_goes_on(dcdc, repeat, tmp_path):
     repeat[repeat.index("--epochs") + 1] = "6"

@@ -40,12 +40,14 @@ def test_every_number_of_a_line_has_its_curve():
 
 def test_the_events_of_a_run_are_its_history(dcdc, tiny_file, tiny_flags, tmp_path):
     run = tmp_path / "run"
-    code, _, err = dcdc("fit", str(tiny_file), "--run", str(run), *tiny_flags, "--tensorboard")
+    code, _, err = dcdc(
+        "fit", str(tiny_file), "--run", str(run), *tiny_flags, "--tensorboard", "--no-report"
+    )
     assert code == 0, err
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     found = curves(run / "events")
     assert found["scores/acc"] == [(line["epoch"], pytest.approx(line["acc"])) for line in history]
-    more = ["--set", "train.epochs=6"]
+    more = ["--set", "train.epochs=6", "--no-report"]
     code, _, err = dcdc("fit", "--run", str(run), "--resume", *more, "--tensorboard")
     assert code == 0, err
     assert [step for step, _ in curves(run / "events")["loss/loss"]] == [1, 2, 3, 4, 5, 6]

@@ -68,6 +68,7 @@ def test_a_run_leaves_its_answer_and_its_figures(parent, make_run):
     assert (stored["method"], stored["seed"], stored["settings"]) == ("k-means", 0, {"n_init": 2})
 
 
+@pytest.mark.slow
 def test_dcdc_is_watched_stopped_gone_on_with_and_leaves_a_whole_run(parent, make_run):
     run = make_run("dcdc", *SMALL)
 

@@ -96,7 +96,8 @@ def undisturbed(tiny_file, tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_is_started_again_and_nothing_is_lost(
     tiny_file, tmp_path, undisturbed, rank
 ):

@@ -9,6 +9,7 @@ from dcdc.assembly import build_training, resolve
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.observer import SilentObserver
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
+from dcdc.networks.resnet import ResNet
 
 HEADS = ("cluster_head", "over_clustering_head")
 
@@ -24,6 +25,7 @@ def network(n_projected=0):
         std=[0.5],
         n_projected=n_projected,
     )
+    built.trunk = ResNet(3, (1, 1))  # as that one, but small
     return built.to(memory_format=torch.channels_last)
 
 

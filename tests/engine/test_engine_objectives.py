@@ -219,7 +219,7 @@ def test_a_phase_s_settings_reach_its_objective(tiny_config, tiny_set):
     assert projected.shape == (2, 9)
 
 
-@pytest.mark.parametrize("trunk", ["small", "resnet18"])
+@pytest.mark.parametrize("trunk", ["small", pytest.param("resnet18", marks=pytest.mark.slow)])
 def test_one_pass_means_what_two_passes_mean(tiny_config, tiny_set, trunk):
     config = replace(tiny_config, network=replace(tiny_config.network, trunk=trunk))
     trainers = [

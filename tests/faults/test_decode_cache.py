@@ -73,6 +73,7 @@ def test_a_build_killed_in_the_middle_is_gone_on_with(photos, tmp_path, monkeypa
     assert_right(photos)
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_share_one_build(photos, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     monkeypatch.setenv("DCDC_DATA", str(cache))

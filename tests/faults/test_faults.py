@@ -61,7 +61,12 @@ def undisturbed(tiny_file, tiny_flags, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        (signal.SIGKILL, -9),
+    ],
 )
 def test_a_stopped_run_resumes_and_ends_as_an_undisturbed_one(
     tiny_file, tiny_flags, tmp_path, undisturbed, number, code
@@ -87,6 +92,7 @@ def test_a_stopped_run_resumes_and_ends_as_an_undisturbed_one(
     assert history(run) == history(undisturbed)
 
 
+@pytest.mark.slow
 def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(
     tiny_file, tiny_flags, tmp_path, undisturbed
 ):
@@ -118,6 +124,7 @@ main()
     assert not list((run / "checkpoint").glob(".*"))
 
 
+@pytest.mark.slow
 def test_a_truncated_checkpoint_falls_back_and_says_so(
     tiny_file, tiny_flags, tmp_path, undisturbed
 ):
@@ -142,6 +149,7 @@ def test_a_loss_that_is_not_finite_ends_with_the_cause(tiny_file, tiny_flags, tm
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(
     tiny_file, tiny_flags, tmp_path, undisturbed
 ):

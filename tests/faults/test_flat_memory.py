@@ -74,6 +74,7 @@ def measured(tmp_path) -> dict:
     return json.loads(finished.stdout)
 
 
+@pytest.mark.slow
 def test_a_million_images_go_by_in_little_memory(tmp_path):
     found = measured(tmp_path)
     assert not found["resident"]
