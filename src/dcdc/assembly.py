@@ -268,10 +268,10 @@ def _optimiser(
     return torch.optim.Adam(network.parameters(), lr=on_device, fused=True, capturable=True)
 
 
-def _passes(config: RunConfig, device: torch.device) -> Passes:
+def _passes(config: RunConfig, model: TrainedModel) -> Passes:
     chosen = config.train.passes
-    if chosen == "auto":
-        chosen = "one" if device.type == "cuda" else "two"
+    if chosen == "auto":  # one pass has half as many exchanges between processes, too
+        chosen = "one" if model.device.type == "cuda" or model.processes.joined else "two"
     return one_pass if chosen == "one" else two_passes
 
 
@@ -371,7 +371,7 @@ def _objective(
         build_perturbed_copy(config),
         loss=build_loss(config.loss),
         autocast=model.autocast,
-        passes=_passes(config, model.device),
+        passes=_passes(config, model),
         partners=phase.n_neighbours > 0,
         applied=applied,
         compiled=compiled,

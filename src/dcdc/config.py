@@ -139,7 +139,8 @@ class TrainConfig:
     """Of products; weights, losses and statistics are float32. auto: bfloat16 on CUDA."""
     passes: Literal["auto", "one", "two"] = "auto"
     """Original and perturbed copies through the network together, with batch-norm statistics per
-    copy group, or one after the other: the same meaning. auto: one on CUDA."""
+    copy group, or one after the other: the same meaning. auto: one on CUDA, and where
+    processes share a batch."""
     capture: bool = True
     """On CUDA, the whole step as one graph."""
     compile: Literal["auto", "on", "off"] = "auto"

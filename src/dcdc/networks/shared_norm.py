@@ -45,7 +45,7 @@ class _SharedNorm(torch.autograd.Function):
         parts = torch.split(_wide(x), sizes)
         own = torch.stack([_statistics(part) for part in parts])
         mean, squares, count = merged(processes.gather(own))
-        y = torch.cat(
+        y = _joined(
             [
                 F.batch_norm(part, mean[g], squares[g] / count[g], weight, bias, eps=eps)
                 for g, part in enumerate(parts)
@@ -62,29 +62,28 @@ class _SharedNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, mean, scale, count = ctx.saved_tensors
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        slopes = torch.split(_wide(grad), ctx.sizes)
-        away = [
-            part - _column(mean[g], x) for g, part in enumerate(torch.split(_wide(x), ctx.sizes))
+        parts, slopes = (torch.split(_wide(whole), ctx.sizes) for whole in (x, grad))
+        # As if the group's rows here were all there are: torch's own kernels do it in one pass.
+        alone = [
+            torch.ops.aten.native_batch_norm_backward(
+                *(slope, part, weight, None, None, mean[g], scale[g]),
+                *(True, 0.0, (True, True, True)),
+            )
+            for g, (slope, part) in enumerate(zip(slopes, parts, strict=True))
         ]
         # G x 2 x C: sums of the gradient, and of its product with the normalised input
-        own = torch.stack(
-            [
-                torch.stack([slope.sum(axes), (slope * part).sum(axes) * scale[g]])
-                for g, (slope, part) in enumerate(zip(slopes, away, strict=True))
-            ]
-        )
+        own = torch.stack([torch.stack([of_bias, of_weight]) for _, of_weight, of_bias in alone])
+        everyones = own.clone()
+        ctx.processes.sum_in_place(everyones)
+        found = []
+        for g, (of_part, _, _) in enumerate(alone):
+            n = x[0, 0].numel() * ctx.sizes[g]
+            level, tilt = (own[g] / n - everyones[g] / count[g]) * (scale[g] * weight)
+            tilt = tilt * scale[g]
+            mended = torch.addcmul(of_part, parts[g], _column(tilt, x))
+            found.append(mended.add_(_column(level - tilt * mean[g], x)))
         of_bias, of_weight = own.sum(0)
-        means = own.clone()
-        ctx.processes.sum_in_place(means)
-        means /= count[:, None]
-        found = [
-            torch.addcmul(slope, part, _column(-m[1] * s, x))
-            .sub_(_column(m[0], x))
-            .mul_(_column(s * weight, x))
-            for slope, part, m, s in zip(slopes, away, means, scale, strict=True)
-        ]
-        of_x = torch.cat(found).to(x.dtype)
+        of_x = _joined(found).to(x.dtype)
         return of_x, of_weight.to(weight.dtype), of_bias.to(weight.dtype), None, None, None
 
 
@@ -95,8 +94,8 @@ def _wide(x: Tensor) -> Tensor:
 
 def _statistics(part: Tensor) -> Tensor:
     """2C + 1: mean, sum of squares about it, count."""
-    axes = [axis for axis in range(part.ndim) if axis != 1]
-    variance, mean = torch.var_mean(part, axes, correction=0)
+    _, mean, scale = torch.native_batch_norm(part, None, None, None, None, True, 0.0, 0.0)
+    variance = torch.where(scale == 0, 0.0, scale**-2)  # 0 is what a constant channel has here
     n = part.numel() // part.shape[1]
     return torch.cat([mean, variance * n, mean.new_full((1,), n)])
 
@@ -108,6 +107,11 @@ def merged(parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = counts.sum(0)
     mean = (means * counts).sum(0) / count
     return mean, (squares + counts * (means - mean) ** 2).sum(0), count
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """One part alone is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _column(values: Tensor, x: Tensor) -> Tensor:
