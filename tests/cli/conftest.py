@@ -1,3 +1,5 @@
+import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,35 @@ def dcdc(monkeypatch, capfd, tmp_path):
         return stopped.value.code or 0, *capfd.readouterr()
 
     return call
+
+
+@pytest.fixture
+def on_terminal():
+    """What a command shows on a real pseudo-terminal, as a person has it."""
+
+    def shown_by(*arguments: object) -> str:
+        reader, writer = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dcdc", *map(str, arguments)],
+            stderr=writer,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "200"},
+        )
+        os.close(writer)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(reader, 65536)
+            except OSError:  # how the end of a terminal is told
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(reader)
+        assert process.wait() == 0
+        return shown.decode(errors="replace")
+
+    return shown_by
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import pty
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -201,27 +197,7 @@ def test_work_of_another_model_is_one_line_that_says_how_to_go_on(
 
 
 @pytest.mark.slow
-def test_on_a_terminal_there_is_a_bar_with_a_rate(finished, photos, tmp_path):
-    command = [sys.executable, "-m", "dcdc", "predict", str(finished), str(photos)]
-    reader, writer = pty.openpty()
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out.csv")],
-        stderr=writer,
-        stdout=subprocess.DEVNULL,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "200"},
-    )
-    os.close(writer)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(reader, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(reader)
-    assert process.wait() == 0
-    text = shown.decode(errors="replace")
+def test_on_a_terminal_there_is_a_bar_with_a_rate(on_terminal, finished, photos, tmp_path):
+    text = on_terminal("predict", finished, photos, "--out", tmp_path / "out.csv")
     for wanted in ("predicting", "48/48", "images/s"):
         assert wanted in text, wanted

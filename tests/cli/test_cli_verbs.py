@@ -44,33 +44,9 @@ def test_without_a_terminal_there_are_no_control_codes(dcdc, tiny_file, tiny_fla
     assert err == ""
 
 
-def test_on_a_terminal_there_is_a_progress_bar(tiny_file, tiny_flags, tmp_path):
-    """A real pseudo-terminal, as a person has it."""
-    command = [sys.executable, "-m", "dcdc", "fit", str(tiny_file), "--run", str(tmp_path / "r")]
-    import os
-    import pty
-
-    reader, writer = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
-    process = subprocess.Popen(
-        [*command, *tiny_flags, "--epochs", "10", "--no-report"],
-        stderr=writer,
-        stdout=subprocess.DEVNULL,
-        env=environment,
-    )
-    os.close(writer)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(reader, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(reader)
-    assert process.wait() == 0
-    text = shown.decode(errors="replace")
+def test_on_a_terminal_there_is_a_progress_bar(on_terminal, tiny_file, tiny_flags, tmp_path):
+    more = (*tiny_flags, "--epochs", "10", "--no-report")
+    text = on_terminal("fit", tiny_file, "--run", tmp_path / "r", *more)
     for wanted in ("epoch", "/10", "over.sample", "3/3 clusters", "images/s"):
         assert wanted in text, wanted
 
