@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _PRESETS = ("cifar10-paper", "digits")
 _SECONDS, _CPU_SECONDS = 3.0, 1.0
-_WIDTH_WITHOUT_TERMINAL = 120
 _WIDEST_NAME = 60
 
 
@@ -124,12 +123,10 @@ def _measure(session: "Session", json_file: Path | None) -> None:
 
 
 def _show(rows: Sequence["Row"]) -> None:
-    from rich.console import Console
-
     from dcdc.bench.ratios import ratios
-    from dcdc.cli.console import out
+    from dcdc.cli.console import wide_out
 
-    wide = out if out.is_terminal else Console(width=max(out.width, _WIDTH_WITHOUT_TERMINAL))
+    wide = wide_out()
     if rows:
         wide.print(_row_table(rows), highlight=False)
     found = ratios(rows)

@@ -111,9 +111,9 @@ def fit(
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     if preset_name is not None:
         preset(preset_name)
-    _baselines(baseline or [])  # refuses an unknown one before anything is read
+    baselines = _baselines(baseline or [])
     with joined_processes(asked_for.train.device) as processes:
-        how = _How(quiet, baseline or [], tensorboard, report, processes)
+        how = _How(quiet, baselines, tensorboard, report, processes)
 
         def goes_on() -> bool:
             return resume or _is_started_again(run_path, overwrite)
@@ -141,7 +141,7 @@ class _How:
     """What changes nothing in the answer."""
 
     quiet: bool
-    baselines: list[str]
+    baselines: dict[str, "Baseline"]
     tensorboard: bool
     report: bool
     processes: "Processes"
@@ -253,7 +253,7 @@ def _train(
                 folder=folder,
                 resume=resume,
                 observer=observer,
-                baselines=_baselines(how.baselines),
+                baselines=how.baselines,
                 processes=how.processes,
             )
     except Interrupted as stopped:
@@ -290,6 +290,9 @@ def _read(config: RunConfig, how: "_How", **limits: int) -> "ImageSet":
 
 
 def _baselines(names: list[str]) -> dict[str, "Baseline"]:
+    """By their titles; refuses an unknown one before anything is read."""
+    if not names:
+        return {}
     from dcdc.methods import find_method
 
     def answer_of(method: "Method") -> "Baseline":
