@@ -49,6 +49,36 @@ def test_one_seed_one_answer_whatever_was_drawn_before(name, tiny_set):
     assert not np.array_equal(first.features, other.features)
 
 
+@pytest.fixture(scope="module")
+def photos():
+    """36 of 24 pixels in colours that say nothing: stripes across, stripes down, a board."""
+    draws = np.random.default_rng(0)
+    down, across = np.mgrid[:24, :24] // 3
+    shapes = np.stack([down % 2, across % 2, (down + across) % 2] * 12)
+    colours = draws.uniform(40, 120, (36, 2, 1, 1, 3)) * [[[[[1.0]]], [[[2.0]]]]]
+    images = np.where(shapes[..., None], colours[:, 0], colours[:, 1])
+    return from_arrays(images.astype(np.uint8), targets=np.arange(36) % 3)
+
+
+@pytest.mark.parametrize("name", ["ae", "dae", "vae", "dec"])
+def test_photos_are_told_apart_by_what_they_show(name, photos):
+    found = run(name, photos, batch_size=36, width=4, n_steps=100)
+    assert cluster_accuracy(photos.targets, found.assignments) > 0.9
+
+
+@pytest.mark.parametrize("name", ["dae", "vae"])
+def test_a_photo_and_its_mirror_image_have_the_same_features(name, photos):
+    both = np.concatenate([photos.images, photos.images[:, :, ::-1]])
+    found = run(name, from_arrays(both), n_steps=2, width=4)
+    np.testing.assert_allclose(found.features[:36], found.features[36:], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ae", "dae", "vae", "dec"])
+def test_a_code_of_nothing_is_refused(name, tiny_set):
+    with pytest.raises(InputError, match="n_code = 0 must be above 0"):
+        run(name, tiny_set, n_code=0)
+
+
 @pytest.mark.parametrize("name", ["dec", "iic", "pica"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))

@@ -81,7 +81,7 @@ def test_a_batch_is_at_most_all_images_and_at_least_two(tiny_set):
 def test_what_is_left_open_follows_from_images_and_device(tiny_set):
     studio = Studio.open(tiny_set, 0, "cpu", SilentObserver(), 10)
     assert studio.effort(None, None, None) == SMALL
-    assert studio.effort(7, None, 0.5) == Effort(7, SMALL.width, 0.5)
+    assert studio.effort(7, None, 0.5) == Effort(7, SMALL.width, 0.5, falls=False)
     assert studio.epochs(40) == 10
     on_gpu = replace(studio, device=torch.device("cuda"))
     assert on_gpu.effort(None, None, None) == SMALL  # tiny images

@@ -6,9 +6,9 @@ from dcdc.networks.autoencoder import Autoencoder, VariationalAutoencoder, halvi
 STATISTICS = {1: ([0.5], [0.5]), 3: ([0.5] * 3, [0.2] * 3)}
 
 
-def build(kind, channels, side, n_code=7):
+def build(kind, channels, side, n_code=7, **settings):
     mean, std = STATISTICS[channels]
-    return kind(channels, side, n_code, mean=mean, std=std, width=4)
+    return kind(channels, side, n_code, mean=mean, std=std, width=4, **settings)
 
 
 def test_maps_are_halved_down_to_a_small_grid():
@@ -25,7 +25,28 @@ def test_images_of_any_side_come_back_in_their_shape(side, channels):
     images = torch.rand(2, channels, side, side)
     codes = network.encode(images)
     assert codes.shape == (2, 7)
-    assert network.decode(codes).shape == images.shape == network.normalise(images).shape
+    assert network.decode(codes).shape == images.shape == network.wanted(images).shape
+    assert network.features(images).shape == (2, network.encoder.code.in_features)
+
+
+@pytest.mark.parametrize("side", [17, 32, 96])
+def test_pooled_features_do_not_know_where(side):
+    network = build(Autoencoder, 3, side, pooled=True).eval()
+    images = torch.zeros(1, 3, side, side)
+    images[:, :, 4:6, 4:6] = 1
+    step = 2 ** (len(halvings(side)) - 1)  # as far apart as the last maps' places
+    moved = images.roll(step, 3)
+    assert network.decode(network.encode(images)).shape == images.shape
+    inner = network.features(torch.cat([images, moved]))
+    assert inner.shape == (2, network.encoder.code.in_features)
+    if side > 3 * step:  # else the border is everywhere
+        torch.testing.assert_close(inner[0], inner[1], rtol=0.1, atol=1e-2)
+
+
+def test_what_is_wanted_is_what_the_normalised_image_becomes():
+    network = build(Autoencoder, 1, 8, evened=torch.nn.Hardtanh())
+    images = torch.rand(2, 1, 8, 8)
+    assert torch.equal(network.wanted(images), network.normalise(images).clamp(-1, 1))
 
 
 def test_a_variational_code_is_a_mean_and_a_variance_of_each_number():

@@ -1,39 +1,78 @@
 """Autoencoders for the images at hand: what AE, DAE, VAE and DEC share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from torch import Generator, Tensor
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
 
+from dcdc.augment import to_float
 from dcdc.data import channel_statistics
-from dcdc.engine.short_training import Batch, ShortStep, Terms, adam_step
+from dcdc.data.mapped import gather_rows
+from dcdc.engine.short_training import Batch, Terms
 from dcdc.losses import reconstruction_loss
 from dcdc.methods.representation import Studio
 from dcdc.networks.autoencoder import Autoencoder
+from dcdc.networks.evened import LocalContrast, Whitening, cross_spectrum
+from dcdc.networks.front import Normalise
 
 Kind = TypeVar("Kind", bound=Autoencoder)
 Corruption = Callable[[Tensor, Generator], Tensor]
 """Of images in [0, 1], by draws."""
+
+_N_MEASURED = 2_000
+"""Images that say how strong each frequency is."""
 
 
 def uncorrupted(images: Tensor, draws: Generator) -> Tensor:  # noqa: ARG001
     return images
 
 
-def build_autoencoder(studio: Studio, kind: Callable[..., Kind], n_code: int, width: int) -> Kind:
+def build_autoencoder(
+    studio: Studio, kind: Callable[..., Kind], n_code: int, width: int, *, mends: bool
+) -> Kind:
+    """One that `mends` makes an image again from what became of it.
+
+    Photos are then seen by residual blocks whose maps are averaged, and whitened ones are made of
+    them; others make photos of even contrast. Both know more of shapes so than of large areas'
+    colours.
+    """
     image_set = studio.image_set
     mean, std = channel_statistics(image_set.images)
     shape: tuple[Any, ...] = (image_set.channels, image_set.side, n_code)
-    return studio.build(lambda: kind(*shape, mean=mean, std=std, width=width))
+    settings: dict[str, Any] = {"mean": mean, "std": std, "width": width}
+    if studio.of_photos:
+        normalise = Normalise(mean, std)
+        evened = _whitening(studio, normalise) if mends else LocalContrast()
+        settings |= {"pooled": mends, "evened": evened}
+    return studio.build(lambda: kind(*shape, **settings))
 
 
-def autoencoding_step(
-    network: Autoencoder, learning_rate: float, corrupted: Corruption = uncorrupted
-) -> ShortStep:
-    """Images are made again from the codes of their corrupted selves."""
+def reconstruction(
+    network: Autoencoder, corrupted: Corruption = uncorrupted
+) -> Callable[[Batch], Terms]:
+    """The loss of images that are made again from the codes of their corrupted selves."""
 
     def loss_of(batch: Batch) -> Terms:
         made = network.decode(network.encode(corrupted(batch.images, batch.draws)))
-        return {"loss": reconstruction_loss(made, network.normalise(batch.images))}
+        return {"loss": reconstruction_loss(made, network.wanted(batch.images))}
 
-    return adam_step(loss_of, list(network.parameters()), learning_rate)
+    return loss_of
+
+
+def of_both_ways(of: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The mean of an image's and its mirror image's: a photo shows the same either way."""
+    return lambda images: (of(images) + of(images.flip(3))) / 2
+
+
+def _whitening(studio: Studio, normalise: nn.Module) -> Whitening:
+    images = studio.image_set.images
+    rows = np.arange(0, len(images), max(1, len(images) // _N_MEASURED))
+
+    def batches() -> Iterator[Tensor]:
+        for some in np.array_split(rows, -(-len(rows) // 100)):
+            pixels = torch.from_numpy(gather_rows(images, some))
+            yield normalise(to_float(pixels.permute(0, 3, 1, 2)))
+
+    return Whitening(cross_spectrum(batches()))

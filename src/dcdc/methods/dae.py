@@ -8,19 +8,27 @@ little (and, in colour, recoloured) by the perturbations that DCDC knows, which 
 have: what the code shall not depend on. Such codes have little noise to magnify and are whitened
 (digits: .90 instead of .81; AE's own gain nothing). Convolutional, trained as a whole; the rest is
 as AE's.
+
+Photos are corrupted as much as for a contrast of instances: a crop in other colours, or in none, of
+which the whole image is made again, whitened. K-Means sees the means of the encoder's last maps.
 """
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from dcdc.augment import PerturbedCopy
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import ShortPhase
-from dcdc.methods.autoencoding import Corruption, autoencoding_step, build_autoencoder
+from dcdc.methods.autoencoding import (
+    Corruption,
+    build_autoencoder,
+    of_both_ways,
+    reconstruction,
+)
 from dcdc.methods.method import SILENT, Clustering, check_task
 from dcdc.methods.representation import Studio, directions, k_means, whitened
 from dcdc.networks.autoencoder import Autoencoder
@@ -37,6 +45,9 @@ _RECOLOURED: dict[str, Any] = {
 }
 
 
+_CROPPED: dict[str, Any] = {"crop_scale": (0.3, 1.0), "grey": 0.2}
+
+
 def cluster(
     image_set: ImageSet,
     n_clusters: int,
@@ -45,25 +56,34 @@ def cluster(
     device: str = "cpu",
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
-    n_code: int = 16,
+    n_code: int | None = None,
     width: int | None = None,
     n_steps: int | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
     effort = studio.effort(n_steps, width, learning_rate)
-    network = build_autoencoder(studio, Autoencoder, n_code, effort.width)
-    step = autoencoding_step(network, effort.learning_rate, corruption_for(image_set))
-    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
-    codes = studio.codes(network, network.encode)
-    assignments, _ = k_means(directions(whitened(codes)), n_clusters, seed)
+    n_code = studio.code_size(n_code)
+    network = build_autoencoder(studio, Autoencoder, n_code, effort.width, mends=True)
+    loss_of = reconstruction(network, corruption_for(studio))
+    studio.train(studio.phase(loss_of, network.parameters(), effort))
+    if studio.of_photos:
+        codes = np.sqrt(studio.codes(network, of_both_ways(network.features)))
+        shown = directions(whitened(codes, floor=1 / 500))
+    else:
+        codes = studio.codes(network, network.encode)
+        shown = directions(whitened(codes))
+    assignments, _ = k_means(shown, n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)
 
 
-def corruption_for(image_set: ImageSet) -> Corruption:
-    perturbed = PerturbedCopy(**(_MOVED if image_set.channels == 1 else _MOVED | _RECOLOURED))
+def corruption_for(studio: Studio) -> Corruption:
+    if studio.of_photos:
+        return PerturbedCopy(**_CROPPED, **_RECOLOURED)
+    grey = studio.image_set.channels == 1
+    perturbed = PerturbedCopy(**(_MOVED if grey else _MOVED | _RECOLOURED))
 
     def corrupted(images: Tensor, draws: Generator) -> Tensor:
         copies = perturbed.apply(images, perturbed.draw(images, draws))

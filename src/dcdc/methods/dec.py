@@ -7,9 +7,11 @@ the unsure.
 
 As there: denoising pre-training, a code of 10 numbers, centres by K-Means, targets taken of all
 images at once and kept for a while, here an epoch. Convolutional, Adam at a tenth of the first
-rate, and a number of steps instead of a share of images that may still change.
+rate, and a number of steps instead of a share of images that may still change. Photos are corrupted
+and made again as DAE's.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +20,9 @@ from torch import nn
 
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import Batch, ShortPhase, Terms, adam_step, codes_of
+from dcdc.engine.short_training import Batch, Terms, codes_of
 from dcdc.losses import sharpened_target, student_assignment, target_divergence
-from dcdc.methods.autoencoding import autoencoding_step, build_autoencoder
+from dcdc.methods.autoencoding import build_autoencoder, reconstruction
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.method import SILENT, Clustering, check_task
 from dcdc.methods.representation import Studio, k_means
@@ -39,13 +41,14 @@ def cluster(
     width: int | None = None,
     n_steps: int | None = None,
     n_refining_steps: int | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     learning_rate: float | None = None,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
     effort = studio.effort(n_steps, width, learning_rate)
-    network = build_autoencoder(studio, Autoencoder, n_code, effort.width)
+    n_code = studio.code_size(n_code)
+    network = build_autoencoder(studio, Autoencoder, n_code, effort.width, mends=True)
     centres = nn.Parameter(torch.zeros(n_clusters, n_code, device=studio.device))
     targets = torch.zeros(image_set.n_images, n_clusters, device=studio.device)
 
@@ -61,17 +64,16 @@ def cluster(
         assign = student_assignment(network.encode(batch.images), centres)
         return {"loss": target_divergence(targets[batch.indices], assign)}
 
+    first = reconstruction(network, corruption_for(studio))
     refined = [*network.encoder.parameters(), centres]
+    refining = replace(
+        effort,
+        n_steps=n_refining_steps or effort.n_steps * 2 // 5,
+        learning_rate=effort.learning_rate / 10,
+    )
     studio.train(
-        ShortPhase(
-            autoencoding_step(network, effort.learning_rate, corruption_for(image_set)),
-            studio.epochs(effort.n_steps),
-        ),
-        ShortPhase(
-            adam_step(loss_of, refined, effort.learning_rate / 10),
-            studio.epochs(n_refining_steps or effort.n_steps * 2 // 5),
-            take_targets,
-        ),
+        studio.phase(first, network.parameters(), effort),
+        studio.phase(loss_of, refined, refining, take_targets),
     )
     codes = studio.codes(network, network.encode)
     assign = student_assignment(torch.from_numpy(codes), centres.detach().cpu()).numpy()

@@ -3,7 +3,7 @@
 Shapes: N images, D numbers of a code, K clusters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,12 +16,22 @@ from torch import Tensor, nn
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import ShortPhase, codes_of, epochs_for, train_shortly
+from dcdc.engine.short_training import (
+    Batch,
+    ShortPhase,
+    Terms,
+    adam_step,
+    codes_of,
+    epochs_for,
+    train_shortly,
+)
 from dcdc.errors import InputError
 from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
 from dcdc.runtime.seeding import derive_seed
 
 Network = TypeVar("Network", bound=nn.Module)
+TINY = 16
+"""Pixels a side."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,14 @@ class Effort:
     width: int
     """Maps of the first layer."""
     learning_rate: float
+    falls: bool
+    """The rate, to 0 over the steps."""
 
 
-SMALL = Effort(n_steps=500, width=16, learning_rate=3e-3)
+SMALL = Effort(n_steps=500, width=16, learning_rate=3e-3, falls=False)
 """For tiny images, which need little, and for a CPU, which bears little; chosen on digits."""
-LARGE = Effort(n_steps=15_000, width=64, learning_rate=1e-3)
-"""For a benchmark on a GPU: 32 epochs of 60,000 images in batches of 128, a minute or two."""
+LARGE = Effort(n_steps=10_000, width=64, learning_rate=1e-3, falls=True)
+"""For a benchmark on a GPU: 43 epochs of 60,000 images in batches of 256, a minute or two."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +65,16 @@ class Studio:
 
     @classmethod
     def open(
-        cls, image_set: ImageSet, seed: int, device: str, observer: Observer, batch_size: int
+        cls,
+        image_set: ImageSet,
+        seed: int,
+        device: str,
+        observer: Observer,
+        batch_size: int | None,
     ) -> "Studio":
-        """A batch of more images than there are is all of them."""
+        """A batch of more images than there are is all of them; `None` is what they bear."""
+        if batch_size is None:
+            batch_size = 256 if _is_photos(image_set) else 128
         if batch_size < 2:
             raise InputError(f"batch_size = {batch_size} must be at least 2")
         place = pick_device(device)
@@ -63,21 +82,48 @@ class Studio:
         store = open_store(image_set.images, place)
         return cls(image_set, store, place, seed, observer, min(batch_size, image_set.n_images))
 
+    @property
+    def of_photos(self) -> bool:
+        return _is_photos(self.image_set)
+
+    def code_size(self, asked: int | None) -> int:
+        """Numbers of a code."""
+        if asked is not None and asked < 1:
+            raise InputError(f"n_code = {asked} must be above 0")
+        return asked or (64 if self.of_photos else 16)
+
     def build(self, network: Callable[[], Network]) -> Network:
         """With weights by the seed alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(self.seed, "weights"))
-            return network().to(self.device)
+            built = network().to(self.device)
+        if self.device.type == "cuda":
+            built.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return built
 
     def effort(self, n_steps: int | None, width: int | None, learning_rate: float | None) -> Effort:
         """As asked for; `None` is what images and device bear."""
-        usual = SMALL if self.image_set.side <= 16 or self.device.type == "cpu" else LARGE
+        usual = SMALL if self.image_set.side <= TINY or self.device.type == "cpu" else LARGE
         asked = {"n_steps": n_steps, "width": width, "learning_rate": learning_rate}
         given = {name: value for name, value in asked.items() if value is not None}
         for name, value in given.items():
             if not value > 0:
                 raise InputError(f"{name} = {value} must be above 0")
         return replace(usual, **given)  # type: ignore[arg-type]
+
+    def phase(
+        self,
+        loss_of: Callable[[Batch], Terms],
+        parameters: Iterable[nn.Parameter],
+        effort: Effort,
+        before_epoch: Callable[[int], None] = lambda _: None,
+    ) -> ShortPhase:
+        """By Adam, for about as many steps as the effort's."""
+        epochs = self.epochs(effort.n_steps)
+        n_steps = epochs * (self.image_set.n_images // self.batch_size)
+        falls_over = n_steps if effort.falls else None
+        step = adam_step(loss_of, list(parameters), effort.learning_rate, falls_over)
+        return ShortPhase(step, epochs, before_epoch)
 
     def epochs(self, n_steps: int) -> int:
         """For about as many steps."""
@@ -102,7 +148,7 @@ class Studio:
     @property
     def _threads(self) -> int:
         """Small images are fastest, and give the same numbers everywhere, on one."""
-        return 1 if self.image_set.side <= 16 else 0
+        return 1 if self.image_set.side <= TINY else 0
 
 
 def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -116,15 +162,15 @@ def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-def whitened(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+def whitened(codes: NDArray[np.float32], floor: float = 1 / 50) -> NDArray[np.float32]:
     """N x D: of about the same variance in every direction in which they vary noticeably.
 
     A decoder undoes any invertible map of its codes, so that scales and correlations mean little;
-    below a fiftieth of the largest variance, though, there is mostly noise, which stays small.
+    below `floor` of the largest variance, though, there is mostly noise, which stays small.
     """
     centred = codes - codes.mean(axis=0)
     variances, axes = np.linalg.eigh(np.cov(centred, rowvar=False, dtype=np.float64))
-    return np.asarray(centred @ axes / np.sqrt(variances + variances[-1] / 50), np.float32)
+    return np.asarray(centred @ axes / np.sqrt(variances + variances[-1] * floor), np.float32)
 
 
 def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
@@ -135,6 +181,11 @@ def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np
     # eigh sorts ascending: the last directions hold the most variance.
     axes = np.linalg.eigh(standardised.T @ standardised)[1][:, -n:]
     return np.asarray(standardised @ axes, np.float32)
+
+
+def _is_photos(image_set: ImageSet) -> bool:
+    """What is in colour and not tiny: objects anywhere, in any light."""
+    return image_set.channels == 3 and image_set.side > TINY
 
 
 def k_means(

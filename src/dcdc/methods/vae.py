@@ -5,7 +5,8 @@ are made again from a draw of it, and its divergence from the standard Gaussian 
 codes say only what they must and near codes mean alike images.
 
 Convolutional; pixels are Gaussians of half their channel's deviation, since at the whole one most
-numbers of a digit's code say nothing. The rest is as AE's.
+numbers of a digit's code say nothing. The rest is as AE's, but photos are corrupted and made again
+as DAE's (Im et al., Denoising criterion for variational auto-encoding framework, 2017).
 """
 
 from pathlib import Path
@@ -14,11 +15,12 @@ import torch
 
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import Batch, ShortPhase, Terms, adam_step
+from dcdc.engine.short_training import Batch, Terms
 from dcdc.losses import gaussian_divergence, reconstruction_loss
-from dcdc.methods.autoencoding import build_autoencoder
+from dcdc.methods.autoencoding import build_autoencoder, of_both_ways, uncorrupted
+from dcdc.methods.dae import corruption_for
 from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, directions, k_means
+from dcdc.methods.representation import Studio, directions, k_means, whitened
 from dcdc.networks.autoencoder import VariationalAutoencoder
 
 
@@ -30,28 +32,34 @@ def cluster(
     device: str = "cpu",
     observer: Observer = SILENT,
     folder: Path | None = None,  # noqa: ARG001
-    n_code: int = 16,
+    n_code: int | None = None,
     width: int | None = None,
     n_steps: int | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     learning_rate: float | None = None,
     deviation: float = 0.5,
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
     effort = studio.effort(n_steps, width, learning_rate)
-    network = build_autoencoder(studio, VariationalAutoencoder, n_code, effort.width)
+    n_code, photos = studio.code_size(n_code), studio.of_photos
+    network = build_autoencoder(studio, VariationalAutoencoder, n_code, effort.width, mends=photos)
+    corrupted = corruption_for(studio) if photos else uncorrupted
 
     def loss_of(batch: Batch) -> Terms:
-        mean, log_variance = network.distribution(batch.images)
+        mean, log_variance = network.distribution(corrupted(batch.images, batch.draws))
         noise = torch.randn(mean.shape, generator=batch.draws, device=mean.device)
         made = network.decode(mean + noise * (log_variance / 2).exp())
-        error = reconstruction_loss(made, network.normalise(batch.images)) / deviation**2
+        error = reconstruction_loss(made, network.wanted(batch.images)) / deviation**2
         divergence = gaussian_divergence(mean, log_variance)
         return {"loss": error + divergence, "reconstruction": error, "divergence": divergence}
 
-    step = adam_step(loss_of, list(network.parameters()), effort.learning_rate)
-    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
-    codes = studio.codes(network, network.encode)
-    assignments, _ = k_means(directions(codes), n_clusters, seed)
+    studio.train(studio.phase(loss_of, network.parameters(), effort))
+    if photos:
+        codes = studio.codes(network, of_both_ways(network.encode))
+        shown = directions(whitened(codes, floor=1 / 500))
+    else:
+        codes = studio.codes(network, network.encode)
+        shown = directions(codes)
+    assignments, _ = k_means(shown, n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)

@@ -4,12 +4,18 @@ Shapes: B images, C channels, S pixels a side, D numbers of a code.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from dcdc.networks.convolution import Convolution
+from dcdc.networks.copy_group_norm import CopyGroupNorm
 from dcdc.networks.front import Normalise
+from dcdc.networks.resnet import BasicBlock
+from dcdc.runtime.device import autocast
 
 SMALLEST_GRID = 4
 
@@ -35,8 +41,36 @@ class Encoder(nn.Module):
         self.maps = nn.Sequential(*layers)
         self.code = nn.Linear(widths[-1] * sides[-1] ** 2, n_outputs)
 
+    def features(self, x: Tensor) -> Tensor:
+        """What the dense layer sees: each map, place by place."""
+        found: Tensor = self.maps(x).flatten(1)
+        return found
+
     def forward(self, x: Tensor) -> Tensor:
-        code: Tensor = self.code(self.maps(x).flatten(1))
+        code: Tensor = self.code(self.features(x))
+        return code
+
+
+class PooledEncoder(nn.Module):
+    """As Encoder, with residual blocks, and the means of the maps before the dense layer.
+
+    A mean does not know where in a photo a thing is.
+    """
+
+    def __init__(self, in_channels: int, side: int, n_outputs: int, width: int) -> None:
+        super().__init__()
+        widths = widths_of(width, len(halvings(side)))
+        self.stem = Convolution(in_channels, widths[0], 3)
+        self.norm = CopyGroupNorm(widths[0])
+        self.blocks = nn.Sequential(*(BasicBlock(*pair, stride=2) for pair in pairwise(widths)))
+        self.code = nn.Linear(widths[-1], n_outputs)
+
+    def features(self, x: Tensor) -> Tensor:
+        maps, _ = self.blocks(self.norm(self.stem(x), fork=True))
+        return F.adaptive_avg_pool2d(maps, 1).flatten(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        code: Tensor = self.code(self.features(x))
         return code
 
 
@@ -73,7 +107,10 @@ class Decoder(nn.Module):
 
 
 class Autoencoder(nn.Module):
-    """Images in [0, 1] to codes and back to images with normalised channels."""
+    """Images in [0, 1] to codes and back to images as they are wanted.
+
+    Products on a GPU are bfloat16; codes and images are float32.
+    """
 
     def __init__(
         self,
@@ -84,23 +121,41 @@ class Autoencoder(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         width: int = 32,
+        pooled: bool = False,
+        evened: nn.Module | None = None,
         n_encoded: int | None = None,
     ) -> None:
-        """`n_encoded` numbers leave the encoder, where they are not the code itself."""
+        """`evened` makes of normalised images what shall be made again; None: they themselves.
+        `n_encoded` numbers leave the encoder, where they are not the code itself."""
         super().__init__()
         self.normalise = Normalise(mean, std)
-        self.encoder = Encoder(in_channels, side, n_encoded or n_code, width)
+        self.evened = nn.Identity() if evened is None else evened
+        kind = PooledEncoder if pooled else Encoder
+        self.encoder = kind(in_channels, side, n_encoded or n_code, width)
         self.decoder = Decoder(n_code, in_channels, side, width)
 
     def encode(self, images: Tensor) -> Tensor:
         """B x D"""
-        code: Tensor = self.encoder(self.normalise(images))
-        return code
+        with _half(images):
+            code: Tensor = self.encoder(self.normalise(images))
+        return code.float()
+
+    def features(self, images: Tensor) -> Tensor:
+        """B x F: what the code is made of."""
+        with _half(images):
+            return self.encoder.features(self.normalise(images)).float()
 
     def decode(self, codes: Tensor) -> Tensor:
-        """B x C x S x S, to be compared with `normalise(images)`."""
-        images: Tensor = self.decoder(codes)
-        return images
+        """B x C x S x S, to be compared with `wanted`."""
+        with _half(codes):
+            images: Tensor = self.decoder(codes)
+        return images.float()
+
+    @torch.no_grad()
+    def wanted(self, images: Tensor) -> Tensor:
+        """B x C x S x S"""
+        found: Tensor = self.evened(self.normalise(images))
+        return found
 
 
 class VariationalAutoencoder(Autoencoder):
@@ -117,6 +172,10 @@ class VariationalAutoencoder(Autoencoder):
         """Means and logarithms of variances, B x D each."""
         mean, log_variance = super().encode(images).chunk(2, dim=1)
         return mean, log_variance
+
+
+def _half(x: Tensor) -> AbstractContextManager[object]:
+    return autocast(x.device, "bfloat16" if x.is_cuda else "float32")
 
 
 def widths_of(first: int, n_levels: int) -> list[int]:
