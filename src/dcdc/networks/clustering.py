@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from dcdc.networks.front import Normalise, Sobel
+from dcdc.networks.front import Normalise, Sobel, front
 from dcdc.networks.resnet import resnet18, resnet34
 from dcdc.networks.small import SmallTrunk
 
@@ -109,9 +109,7 @@ class ClusteringNetwork(nn.Module):
                 parameter.data = parameter.data.contiguous(memory_format=memory_format)
 
     def features(self, images: Tensor) -> Tensor:
-        x: Tensor = self.normalise(images)
-        if self.sobel is not None:
-            x = self.sobel(x)
+        x = front(images, self.normalise, self.sobel)
         features: Tensor = self.trunk(x.contiguous(memory_format=self.memory_format))
         return features
 
