@@ -5,8 +5,8 @@
 
 Needs a CUDA device. Forward and backward of each of the trunk's 36 norms (with ReLU; and the
 residual, two readers of the output and the stem's pool where the trunk has them), bfloat16,
-captured ten at a time, medians of 7 x 20 replays. The stem is timed apart too: by PyTorch, as our
-norm and PyTorch's pool, and in one.
+captured ten at a time, medians of 7 x 20 replays. The stem, with its convolution, is timed apart
+too: by PyTorch, with our norm, and in one.
 "floor" is the bytes that must move over the rate of a large copy measured in the same run.
 """
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dcdc.networks import CopyGroupNorm, fused_norm, fused_pooled_norm
+from dcdc.networks import Convolution, CopyGroupNorm, fused_norm, fused_stem
 from dcdc.networks.copy_group_norm import PooledNorm
 
 # channels, side, how many with a residual, how many without
@@ -76,26 +76,30 @@ def norm_us(n: int, channels: int, side: int, add: bool, plain: bool) -> float:
 
 
 def stem_us(n: int, way: str) -> float:
-    """By "PyTorch", as "norm, pool", or in "one"."""
+    """With its convolution of two channels: by "PyTorch", as "norm, pool", or in "one"."""
     channels, side = STEM
-    x, slope = example(n, channels, side), example(n, channels, side // 2 + 1).detach()
+    x, slope = example(n, 2, side).detach(), example(n, channels, side // 2 + 1).detach()
     kinds = {"PyTorch": torch.nn.BatchNorm2d, "norm, pool": CopyGroupNorm, "one": PooledNorm}
     norm = kinds[way](channels).cuda()
     norm.groups = (n // 4, n - n // 4)
+    layer = Convolution(2, channels, 3).cuda().to(memory_format=torch.channels_last)
 
     def call() -> object:
-        outs = norm(x)
-        if way != "one":
-            y = F.max_pool2d(F.relu(outs) if way == "PyTorch" else outs, 2, 2, 1)
+        if way == "one":
+            outs = norm(x, layer)
+        else:
+            y = norm(layer(x))
+            y = F.max_pool2d(F.relu(y) if way == "PyTorch" else y, 2, 2, 1)
             outs = (y, y)
-        return torch.autograd.grad(outs, [x, *norm.parameters()], [slope, slope])
+        return torch.autograd.grad(outs, [layer.weight, *norm.parameters()], [slope, slope])
 
-    return median_us(call)
+    with torch.autocast("cuda", torch.bfloat16):
+        return median_us(call)
 
 
 def floor_us(n: int, rate: float) -> float:
     channels, side = STEM
-    moved = 5 * channels * (side**2 + (side // 2 + 1) ** 2)
+    moved = 5 * channels * (side // 2 + 1) ** 2
     for channels, side, with_, without in LAYERS:
         moved += (8 * without + 12 * with_) * channels * side**2
     return moved * n * 2 / rate
@@ -116,6 +120,7 @@ def main() -> None:
     parser.add_argument("--forward", type=int, nargs="+")
     parser.add_argument("--backward", type=int, nargs="+")
     parser.add_argument("--windows", type=int, nargs="+")
+    parser.add_argument("--pixels", type=int, nargs="+")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no CUDA device here")
@@ -125,8 +130,12 @@ def main() -> None:
         "_FORWARD_BYTES": options.forward,
         "_BACKWARD_BYTES": options.backward,
         "_WINDOW_BYTES": options.windows,
+        "_PIXEL_BYTES": options.pixels,
     }
-    home = dict.fromkeys(names, fused_norm) | {"_WINDOW_BYTES": fused_pooled_norm}
+    home = dict.fromkeys(names, fused_norm) | {
+        "_WINDOW_BYTES": fused_stem,
+        "_PIXEL_BYTES": fused_stem,
+    }
     swept = {name: values or [getattr(home[name], name)] for name, values in names.items()}
     rate = copy_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {rate / 1e6:.2f} TB/s")
@@ -140,7 +149,8 @@ def main() -> None:
                 setattr(home[name], name, value)
             fused_norm.plan.cache_clear()
             chosen = ", ".join(f"{name} {v}" for name, v in zip(swept, values, strict=True))
-            print(f"  {total_us(n, plain=False):6.0f} us  {chosen}", flush=True)
+            stem_alone, all_of_it = stem_us(n, "one"), total_us(n, plain=False)
+            print(f"  {all_of_it:6.0f} us, stem {stem_alone:4.0f} us  {chosen}", flush=True)
 
 
 def total_us(n: int, plain: bool) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm, PooledNorm
 from dcdc.runtime.launch import read_launch
 from dcdc.runtime.processes import Processes, joined
@@ -17,6 +18,7 @@ from dcdc.runtime.processes import Processes, joined
 GROUPS = (5, 11)
 """Images: three and six for the first of two processes, two and five for the second."""
 CHANNELS, SIDE = 3, 9
+STEM_CHANNELS = 16
 NAMES = ("plain", "fused", "pooled", "fused pooled")
 
 
@@ -24,12 +26,12 @@ def example() -> tuple[Tensor, Tensor, list[Tensor]]:
     """Images, a residual, and the slopes of both readers, with or without the pool."""
     generator = torch.Generator().manual_seed(0)
 
-    def images(side: int) -> Tensor:
-        drawn = torch.randn((sum(GROUPS), CHANNELS, side, side), generator=generator)
+    def images(side: int, channels: int = CHANNELS) -> Tensor:
+        drawn = torch.randn((sum(GROUPS), channels, side, side), generator=generator)
         return drawn.contiguous(memory_format=torch.channels_last)
 
-    pooled = SIDE // 2 + 1
-    return images(SIDE) * 2 + 1, images(SIDE), [images(SIDE), images(pooled), images(pooled)]
+    pooled = (SIDE // 2 + 1, STEM_CHANNELS)
+    return images(SIDE) * 2 + 1, images(SIDE), [images(SIDE), images(*pooled), images(*pooled)]
 
 
 def own(images: Tensor, processes: Processes) -> Tensor:
@@ -39,23 +41,34 @@ def own(images: Tensor, processes: Processes) -> Tensor:
 
 
 def norm_of(name: str, dtype: torch.dtype) -> nn.Module:
-    norm = (PooledNorm if "pooled" in name else CopyGroupNorm)(CHANNELS).to(dtype)
+    kind, channels = CopyGroupNorm, CHANNELS
+    if "pooled" in name:
+        kind, channels = PooledNorm, STEM_CHANNELS
+    norm = kind(channels).to(dtype)
     with torch.no_grad():
-        norm.weight.copy_(torch.tensor([0.5, 1.0, 1.5]))
-        norm.bias.copy_(torch.tensor([-0.5, 0.0, 0.5]))
+        norm.weight.copy_(torch.linspace(0.5, 1.5, channels))
+        norm.bias.copy_(torch.linspace(-0.5, 0.5, channels))
     return norm
 
 
+def stem_of(dtype: torch.dtype) -> Convolution:
+    torch.manual_seed(1)
+    return Convolution(CHANNELS, STEM_CHANNELS, 3).to(dtype, memory_format=torch.channels_last)
+
+
 def learnt(name: str, norm: nn.Module, x: Tensor, residual: Tensor, slopes: list[Tensor]) -> dict:
-    x, residual = x.clone().requires_grad_(), residual.clone().requires_grad_()
+    """`dx`, or of a stem the gradient of its filters, a share of it in each process."""
     if "pooled" in name:
-        outs, slopes = norm(x), slopes[1:]
+        stem = stem_of(x.dtype)
+        outs, slopes = norm(x, stem), slopes[1:]
     else:
+        x, residual = x.clone().requires_grad_(), residual.clone().requires_grad_()
         outs, slopes = [norm(x, residual)], slopes[:1]
     torch.autograd.backward(list(outs), slopes)
     buffers = {"running_mean": norm.running_mean, "running_var": norm.running_var}
     summed = {"d_weight": norm.weight.grad, "d_bias": norm.bias.grad}
-    return buffers | summed | {"y": outs[0].detach(), "dx": x.grad}
+    last = {"d_filters": stem.weight.grad} if "pooled" in name else {"dx": x.grad}
+    return buffers | summed | {"y": outs[0].detach()} | last
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dcdc.networks import copy_group_norm
+from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d, PooledNorm, copy_groups
 
 
@@ -177,7 +178,8 @@ def stand_in(
 @pytest.fixture
 def calls(monkeypatch):
     """The calls of the fused path, which a stand-in makes possible without a device."""
-    fits = pytest.importorskip("dcdc.networks.fused_norm", reason="the kernels need triton").fits
+    fused_norm = pytest.importorskip("dcdc.networks.fused_norm", reason="the kernels need triton")
+    fused_stem = pytest.importorskip("dcdc.networks.fused_stem")
     made = []
 
     def counted(*arguments, processes):
@@ -185,14 +187,14 @@ def calls(monkeypatch):
         made.append(arguments)
         return stand_in(*arguments)
 
-    def counted_with_pool(*arguments, processes):
-        assert not processes.joined
+    def counted_stem(x, convolution, *arguments, processes):
         *state, momentum, eps = arguments
-        y = counted(*state, None, True, momentum, eps, False, processes=processes)
+        y = counted(convolution(x), *state, None, True, momentum, eps, False, processes=processes)
         return (F.max_pool2d(y, 2, 2, 1),) * 2
 
     monkeypatch.setattr(copy_group_norm, "_FUSED_DEVICE", "cpu")
-    kernels = copy_group_norm._Kernels(fits, counted, counted_with_pool)
+    fits = (fused_norm.fits, fused_stem.fits)
+    kernels = copy_group_norm._Kernels(counted, fits[0], counted_stem, fits[1])
     monkeypatch.setattr(copy_group_norm, "_kernels", lambda: kernels)
     return made
 
@@ -256,33 +258,54 @@ def test_what_the_kernels_cannot_take_goes_the_eager_way(calls, monkeypatch, set
 
 def test_evaluation_is_never_fused(calls):
     seeded(CopyGroupNorm(3)).eval()(X)
-    seeded(PooledNorm(3)).eval()(X)
+    seeded(PooledNorm(16)).eval()(X, stem_of())
     assert not calls
+
+
+def stem_of(depth=3, channels=16):
+    torch.manual_seed(3)
+    return Convolution(depth, channels, 3).to(memory_format=torch.channels_last)
 
 
 @pytest.mark.parametrize("groups", [(), (2, 4)])
 @pytest.mark.parametrize("side", [(5, 5), (4, 7)])
-def test_a_pooled_norm_is_a_norm_and_torchs_pool(calls, monkeypatch, groups, side):
+def test_a_pooled_norm_is_a_convolution_a_norm_and_torchs_pool(calls, monkeypatch, groups, side):
     """To the bit where it is eager; and the fused path gets all that the eager one has."""
-    x, found = channels_last(images(6, 3, *side)).requires_grad_(), []
+    x, found = channels_last(images(6, 3, *side)), []
     for path, kind in (("cuda", CopyGroupNorm), ("cuda", PooledNorm), ("cpu", PooledNorm)):
         monkeypatch.setattr(copy_group_norm, "_FUSED_DEVICE", path)
-        norm = seeded(kind(3, eps=1e-2, momentum=0.3))
+        norm, stem = seeded(kind(16, eps=1e-2, momentum=0.3)), stem_of()
         norm.groups = groups
-        outs = norm(x)
-        y, again = outs if kind is PooledNorm else (F.max_pool2d(outs, 2, 2, 1),) * 2
-        assert torch.equal(y, again)
-        found.append(learnt(norm, y, x))
+        if kind is PooledNorm:
+            y, again = norm(x, stem)
+            assert torch.equal(y, again)
+        else:
+            y = F.max_pool2d(norm(stem(x)), 2, 2, 1)
+        found.append(learnt(norm, y, stem.weight))
     assert len(calls) == 1
     assert all(map(torch.equal, found[0], found[1]))
     torch.testing.assert_close(found[0], found[2])
 
 
-def test_what_the_kernels_cannot_take_is_pooled_too(calls):
-    y, again = seeded(PooledNorm(3))(X.contiguous())
-    assert torch.equal(y, F.max_pool2d(seeded(CopyGroupNorm(3))(X.contiguous()), 2, 2, 1))
+@pytest.mark.parametrize(
+    ("stem", "x"),
+    [
+        (stem_of(), X.contiguous()),
+        (stem_of(channels=8), X),
+        (Convolution(3, 16, 5).to(memory_format=torch.channels_last), X),
+        (Convolution(3, 16, 3, stride=2).to(memory_format=torch.channels_last), X),
+        (stem_of().to(memory_format=torch.contiguous_format), X),
+        (stem_of(), X.clone().requires_grad_()),
+    ],
+)
+def test_what_the_kernels_cannot_take_is_pooled_too(calls, stem, x):
+    n_channels = stem.out_channels
+    y, again = seeded(PooledNorm(n_channels))(x, stem)
+    norm = seeded(CopyGroupNorm(n_channels))
+    made = len(calls)
+    torch.testing.assert_close(y, F.max_pool2d(norm(stem(x)), 2, 2, 1))
     assert y is again
-    assert not calls
+    assert all(len(call[0].shape) == 4 and call[0].shape[1] == n_channels for call in calls[:made])
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,24 @@ class Convolution(nn.Conv2d):
             self.awaited += 1
         return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
+    def in_use(self, weight: Tensor, x: Tensor) -> Tensor:
+        """The weight as a product with x takes it."""
+        kind = x.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+        if self.aside is not None and self.twin is not None:
+            assert self.twin.dtype == dtype, (self.twin.dtype, dtype)
+            return self.twin
+        return weight.to(dtype)
+
+    def receive(self, gradient: Tensor) -> None:
+        """Puts the weight's gradient in its place: autograd would touch it too early."""
+        if self.twin_gradient is None:
+            gradient = gradient.to(self.weight.dtype)
+            held = self.weight.grad
+            self.weight.grad = gradient if held is None else held + gradient
+        else:
+            self.found = gradient if self.found is None else self.found + gradient
+
 
 @dataclass(eq=False)
 class Early:
@@ -133,13 +151,8 @@ def _hand_over(
 class _ConvolutionAside(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, layer: Convolution) -> Tensor:
-        kind = x.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-        x = x.to(dtype)
-        if layer.twin is not None:
-            assert layer.twin.dtype == dtype, (layer.twin.dtype, dtype)
-            weight = layer.twin
-        weight = weight.to(dtype)
+        weight = layer.in_use(weight, x)
+        x = x.to(weight.dtype)
         ctx.save_for_backward(x, weight)
         ctx.layer, ctx.aside = layer, layer.aside
         return torch.conv2d(x, weight, None, layer.stride, layer.padding)
@@ -147,7 +160,6 @@ class _ConvolutionAside(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
-        """The weight's gradient is put in its place here: autograd would touch it too early."""
         x, weight = ctx.saved_tensors
         layer = ctx.layer
         if layer.early is not None:
@@ -163,11 +175,5 @@ class _ConvolutionAside(torch.autograd.Function):
             return found[0 if of_input else 1]
 
         with ctx.aside.work(grad, x, weight):
-            of_weight = gradient(of_input=False)
-            if layer.twin_gradient is None:
-                of_weight = of_weight.to(layer.weight.dtype)
-                held = layer.weight.grad
-                layer.weight.grad = of_weight if held is None else held + of_weight
-            else:
-                layer.found = of_weight if layer.found is None else layer.found + of_weight
+            layer.receive(gradient(of_input=False))
         return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None

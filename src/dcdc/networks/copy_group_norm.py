@@ -1,4 +1,4 @@
-"""Batch norm with statistics per copy group, and the residual add, ReLU or pool that follow it.
+"""Batch norm with statistics per copy group, and the residual add, ReLU or pool around it.
 
 One pass over several copy groups, each a run of images along the batch, then means what a pass for
 each group means. Shapes: B images, C channels, H x W pixels, D features.
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.convolution import Convolution
 from dcdc.networks.shared_norm import shared_norm
 from dcdc.runtime.processes import ALONE, Processes
 
@@ -21,9 +22,10 @@ _FUSED_DEVICE = "cuda"
 
 @dataclass(frozen=True)
 class _Kernels:
-    fits: Callable[[Tensor, Tensor | None, tuple[int, ...]], bool]
-    fused_norm: Callable[..., Tensor | tuple[Tensor, Tensor]]
-    fused_pooled_norm: Callable[..., tuple[Tensor, Tensor]]
+    norm: Callable[..., Tensor | tuple[Tensor, Tensor]]
+    norm_fits: Callable[[Tensor, Tensor | None, tuple[int, ...]], bool]
+    stem: Callable[..., tuple[Tensor, Tensor]]
+    stem_fits: Callable[[Tensor, Convolution, tuple[int, ...]], bool]
 
 
 class CopyGroupNorm(nn.BatchNorm2d):
@@ -41,13 +43,14 @@ class CopyGroupNorm(nn.BatchNorm2d):
 
         A device then adds the gradients of the two while it reads them.
         """
-        kernels = self._kernels_for(x, residual)
-        if kernels is not None:
-            groups = self.groups or (len(x),)
-            return kernels.fused_norm(
-                *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork),
-                processes=self.processes,
-            )
+        kernels = self._kernels(x)
+        if kernels is not None and x.shape[1] == self.num_features:
+            groups = self.groups or (len(x),)  # here: a length that is asked for is a fixed one
+            if kernels.norm_fits(x, residual, groups):
+                return kernels.norm(
+                    *(x, *self._state(), groups, residual, relu, self.momentum, self.eps, fork),
+                    processes=self.processes,
+                )
         y = _add_and_relu(self._normed(x), residual, relu)
         return (y, y) if fork else y
 
@@ -56,22 +59,18 @@ class CopyGroupNorm(nn.BatchNorm2d):
             return _over_processes(self, x)
         return _by_group(super().forward, x, self.groups if self.training else ())
 
-    def _kernels_for(self, x: Tensor, residual: Tensor | None = None) -> _Kernels | None:
-        """None where they cannot do it."""
+    def _kernels(self, x: Tensor) -> _Kernels | None:
+        """None where there are none, or not for this layer."""
         if not self.training or x.device.type != _FUSED_DEVICE:
             return None
-        groups = _checked(self.groups, x) or (len(x),)
-        kernels = _kernels()
-        fit = (
-            kernels is not None
-            and kernels.fits(x, residual, groups)
-            and x.shape[1] == self.num_features
-            and self.affine
+        _checked(self.groups, x)
+        plain = (
+            self.affine
             and self.weight.dtype == torch.float32
             and self.momentum is not None
             and all(tensor is not None for tensor in self._state())
         )
-        return kernels if fit else None
+        return _kernels() if plain else None
 
     def _state(self) -> tuple[Tensor | None, ...]:
         buffers = (self.running_mean, self.running_var, self.num_batches_tracked)
@@ -79,16 +78,21 @@ class CopyGroupNorm(nn.BatchNorm2d):
 
 
 class PooledNorm(CopyGroupNorm):
-    """Then ReLU and a 2x2 max-pool with padding 1: to B x C x H // 2 + 1 x W // 2 + 1, forked."""
+    """Of a convolution of images, then ReLU and a 2x2 max-pool with padding 1, forked."""
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        kernels = self._kernels_for(x)
+    def forward(  # type: ignore[override]
+        self, images: Tensor, convolution: Convolution
+    ) -> tuple[Tensor, Tensor]:
+        """B x C x H x W to B x D x H // 2 + 1 x W // 2 + 1."""
+        kernels = self._kernels(images)
         if kernels is not None:
-            groups = self.groups or (len(x),)
-            return kernels.fused_pooled_norm(
-                *(x, *self._state(), groups, self.momentum, self.eps), processes=self.processes
-            )
-        y = super().forward(x)
+            groups = self.groups or (len(images),)
+            if kernels.stem_fits(images, convolution, groups):
+                settings = (groups, self.momentum, self.eps)
+                return kernels.stem(
+                    *(images, convolution, *self._state(), *settings), processes=self.processes
+                )
+        y = super().forward(convolution(images))
         assert isinstance(y, Tensor)
         y = F.max_pool2d(y, kernel_size=2, stride=2, padding=1)
         return y, y
@@ -168,7 +172,8 @@ def _kernels() -> _Kernels | None:
     """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
     try:
         from dcdc.networks.fused_norm import fits, fused_norm, is_available
-        from dcdc.networks.fused_pooled_norm import fused_pooled_norm
+        from dcdc.networks.fused_stem import fits as stem_fits
+        from dcdc.networks.fused_stem import fused_stem
     except ImportError:
         return None
-    return _Kernels(fits, fused_norm, fused_pooled_norm) if is_available() else None
+    return _Kernels(fused_norm, fits, fused_stem, stem_fits) if is_available() else None

@@ -69,17 +69,22 @@ class Tiles:
 
 @cache
 def plan(
-    group_rows: tuple[int, ...], channels: int, itemsize: int, block_bytes: int, processors: int
+    group_rows: tuple[int, ...],
+    channels: int,
+    itemsize: int,
+    block_bytes: int,
+    processors: int,
+    most_channels: int = _BLOCK_CHANNELS,
 ) -> Tiles:
     """Programs enough to keep every processor busy, and few chunks for each of them to fold."""
-    block_channels = min(_BLOCK_CHANNELS, triton.next_power_of_2(channels))
+    block_channels = min(most_channels, triton.next_power_of_2(channels))
     columns = triton.cdiv(channels, block_channels)
 
     def chunks(rows: int) -> list[int]:
         return [triton.cdiv(of_group, rows) for of_group in group_rows]
 
     programs = _PROGRAMS_PER_PROCESSOR * processors
-    block_rows = block_bytes // (_BLOCK_CHANNELS * itemsize)
+    block_rows = block_bytes // (most_channels * itemsize)
     while block_rows > 32 and sum(chunks(block_rows)) * columns < 0.75 * programs:
         block_rows //= 2
     n_tiles = sum(chunks(block_rows))
@@ -106,11 +111,21 @@ class KernelPair:
     device: torch.device
 
     @classmethod
-    def over(cls, x: Tensor, groups: tuple[int, ...], block_bytes: int) -> "KernelPair":
+    def over(
+        cls,
+        x: Tensor,
+        groups: tuple[int, ...],
+        block_bytes: int,
+        most_channels: int = _BLOCK_CHANNELS,
+    ) -> "KernelPair":
+        """`most_channels` of a tile."""
         rows = tuple(images * x.shape[2] * x.shape[3] for images in groups)
         ends = tuple(accumulate(rows))
         return cls(
-            plan(rows, x.shape[1], x.element_size(), block_bytes, _processors(x.device)),
+            plan(
+                *(rows, x.shape[1], x.element_size(), block_bytes),
+                *(_processors(x.device), most_channels),
+            ),
             ends + ends[-1:] * (MOST_GROUPS - len(ends)),
             len(groups),
             x.shape[1],

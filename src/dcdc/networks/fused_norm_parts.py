@@ -1,6 +1,6 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators, allow-untyped-calls
 # mypy: disable-error-code="import-untyped, import-not-found"
-"""What the kernels of fused_norm.py and fused_pooled_norm.py share."""
+"""What the kernels of fused_norm.py and fused_stem.py share."""
 
 import triton
 import triton.language as tl

@@ -66,8 +66,8 @@ class ResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         convolution, norm = self.stem
-        x = convolution(x)
-        out, _ = self.stages(norm(x) if self.pool else norm(x, fork=True))
+        fork = norm(x, convolution) if self.pool else norm(convolution(x), fork=True)
+        out, _ = self.stages(fork)
         return F.adaptive_avg_pool2d(out, 1).flatten(1)
 
 
