@@ -121,6 +121,9 @@ def main() -> None:
     parser.add_argument("--backward", type=int, nargs="+")
     parser.add_argument("--windows", type=int, nargs="+")
     parser.add_argument("--pixels", type=int, nargs="+")
+    parser.add_argument("--warps", type=int, nargs="+", help="of the stem's forward kernel")
+    parser.add_argument("--backward-warps", type=int, nargs="+", help="and of its backward one")
+    parser.add_argument("--statistics-programs", type=int, nargs="+", help="of the stem")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no CUDA device here")
@@ -131,11 +134,11 @@ def main() -> None:
         "_BACKWARD_BYTES": options.backward,
         "_WINDOW_BYTES": options.windows,
         "_PIXEL_BYTES": options.pixels,
+        "_WARPS": options.warps,
+        "_BACKWARD_WARPS": options.backward_warps,
+        "_STATISTICS_PROGRAMS": options.statistics_programs,
     }
-    home = dict.fromkeys(names, fused_norm) | {
-        "_WINDOW_BYTES": fused_stem,
-        "_PIXEL_BYTES": fused_stem,
-    }
+    home = {name: fused_stem if hasattr(fused_stem, name) else fused_norm for name in names}
     swept = {name: values or [getattr(home[name], name)] for name, values in names.items()}
     rate = copy_rate()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {rate / 1e6:.2f} TB/s")

@@ -225,18 +225,20 @@ stems = (
     fused_stem_kernels._partial_statistics_of_stem,
     fused_stem_kernels._convolve_apply_and_pool,
     fused_stem_kernels._partial_gradients_of_stem,
-    fused_stem_kernels._partial_filter_gradients,
+    fused_stem_kernels._fold_filter_gradients,
 )
-cases = [*itertools.product(norms, (32,), ((64, 2, True), (70, 1, False)))]
-cases += itertools.product(stems, (64,), ((64, 2, True), (20, 1, False)))
-for kernel, most, (channels, tiles, add) in cases:
-    constants = dict(height=9, width=8, pixels=64, depth=2, reach=32)
+cases = [*itertools.product(norms, (32,), ((64, 2, True, 1), (70, 1, False, 1)))]
+cases += itertools.product(stems, (64,), ((64, 2, True, 2), (20, 1, False, 3)))
+for kernel, most, (channels, tiles, add, depth) in cases:
+    reach = triton.next_power_of_2(16 * depth)
+    constants = dict(height=9, width=8, pixels=64, depth=depth, reach=reach)
+    constants |= dict(pixel_reach=reach, pixel_fold=8)
     constants |= dict(channels=channels, block_rows=32, block_channels=most, tiles=tiles, fold=8)
     constants |= dict(groups=2, add=add, relu=True, overlap=True)
     constants |= dict(two=add, mask_by_x=not add, mask_by_y=add, await_dy=add)
     types = {"batches": "*i64", "momentum": "fp32", "eps": "fp32"}
     types |= dict.fromkeys(("images", "filters", "x", "residual", "y"), "*bf16")
-    types |= dict.fromkeys(("dy", "dy2", "open_dy", "dx"), "*bf16")
+    types |= dict.fromkeys(("dy", "dy2", "open_dy", "dx", "d_filters"), "*bf16")
     types |= dict.fromkeys(("end0", "end1", "end2", "end3"), "i32")
     types |= dict.fromkeys(constants, "constexpr")
     signature = {argument: types.get(argument, "*fp32") for argument in kernel.arg_names}

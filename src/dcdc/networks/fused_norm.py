@@ -75,6 +75,7 @@ def plan(
     block_bytes: int,
     processors: int,
     most_channels: int = _BLOCK_CHANNELS,
+    per_processor: int = 0,
 ) -> Tiles:
     """Programs enough to keep every processor busy, and few chunks for each of them to fold."""
     block_channels = min(most_channels, triton.next_power_of_2(channels))
@@ -83,7 +84,7 @@ def plan(
     def chunks(rows: int) -> list[int]:
         return [triton.cdiv(of_group, rows) for of_group in group_rows]
 
-    programs = _PROGRAMS_PER_PROCESSOR * processors
+    programs = (per_processor or _PROGRAMS_PER_PROCESSOR) * processors
     block_rows = block_bytes // (most_channels * itemsize)
     while block_rows > 32 and sum(chunks(block_rows)) * columns < 0.75 * programs:
         block_rows //= 2
@@ -117,14 +118,15 @@ class KernelPair:
         groups: tuple[int, ...],
         block_bytes: int,
         most_channels: int = _BLOCK_CHANNELS,
+        per_processor: int = 0,
     ) -> "KernelPair":
-        """`most_channels` of a tile."""
+        """`most_channels` of a tile; `per_processor` programs, or as many as are best for most."""
         rows = tuple(images * x.shape[2] * x.shape[3] for images in groups)
         ends = tuple(accumulate(rows))
         return cls(
             plan(
                 *(rows, x.shape[1], x.element_size(), block_bytes),
-                *(_processors(x.device), most_channels),
+                *(_processors(x.device), most_channels, per_processor),
             ),
             ends + ends[-1:] * (MOST_GROUPS - len(ends)),
             len(groups),
@@ -152,9 +154,13 @@ class KernelPair:
 
     def second(self, kernel: Any, *arguments: object, **switches: int) -> None:
         """May start before the first has ended: it loads what was there before, then waits."""
+        self.last(kernel, self.tiles.chunks + 1, *arguments, **switches)
+
+    def last(self, kernel: Any, programs: int, *arguments: object, **switches: int) -> None:
+        """As a second kernel, of as many programs for each column."""
         early = {"launch_pdl": True} if _can_overlap(self.device) else {}
         options = switches | early | {"groups": self.n_groups}
-        self._launch(kernel, self.tiles.chunks + 1, arguments, options)
+        self._launch(kernel, programs, arguments, options)
 
     def _launch(
         self, kernel: Any, chunks: int, arguments: tuple[object, ...], options: dict[str, Any]
