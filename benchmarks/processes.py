@@ -21,8 +21,9 @@ def steps(batch_size: int, seconds: float) -> None:
     """As one of the processes: milliseconds a step on stdout, of the first."""
     import torch
 
-    from dcdc.assembly import build_training, resolve
+    from dcdc.assembly import build_training
     from dcdc.config import with_values
+    from dcdc.config_for_images import resolve
     from dcdc.data import load_digits
     from dcdc.data.order import epoch_batches
     from dcdc.engine.observer import SilentObserver

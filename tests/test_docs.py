@@ -35,7 +35,7 @@ def test_python_snippets_run(snippet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Two epochs show that a snippet works; what it reaches is in docs/results.md.
     monkeypatch.setattr(
-        "dcdc.assembly.suggest",
+        "dcdc.config_for_images.suggest",
         lambda **images: with_values(suggest(**images), {"train.epochs": 2}),
     )
     exec(compile(snippet, "snippet", "exec"), {"__name__": "snippet"})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dcdc
-from dcdc.assembly import resolve
 from dcdc.config import to_mapping, with_values
+from dcdc.config_for_images import resolve
 from dcdc.data import Skipped
 from dcdc.errors import InputError
 from dcdc.run import add_sample, run

@@ -1,7 +1,7 @@
-"""The only place where config becomes objects."""
+"""A resolved config becomes a model, and a training that is ready to begin."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,47 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import LossConfig, Precision, RunConfig, TrainConfig, to_mapping
-from dcdc.data import ImageSet, channel_statistics
+from dcdc.config import RunConfig, to_mapping
+from dcdc.config_for_images import resolve_precision
+from dcdc.copies_from_config import build_original_copy
+from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.head_start import start_head_by_k_means
-from dcdc.engine.held_out_loss import held_out_loss
 from dcdc.engine.neighbours import nearest_neighbours
-from dcdc.engine.objectives import (
-    Copy,
-    DcdcObjective,
-    Function,
-    Gather,
-    InstanceObjective,
-    LossFunction,
-    Objective,
-    Passes,
-    SelfLabelObjective,
-    as_it_is,
-    one_pass,
-    own_rows,
-    two_passes,
-)
+from dcdc.engine.objectives import Function, as_it_is, own_rows
 from dcdc.engine.observer import Observer
-from dcdc.engine.plan import HEADS, INSTANCE, SELF_LABEL, Phase, Plan
+from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
-from dcdc.errors import InputError
-from dcdc.losses import dcdc_loss, iic_loss
 from dcdc.metrics import health_warnings, partition_health, score
-from dcdc.networks import (
-    CLUSTER_HEAD,
-    OVER_CLUSTERING_HEAD,
-    PROJECTION,
-    Aside,
-    ClusteringNetwork,
-    share_statistics,
-)
-from dcdc.presets import largest_side, suggest
+from dcdc.networks import CLUSTER_HEAD, Aside, ClusteringNetwork, share_statistics
+from dcdc.objectives_from_config import build_objective
+from dcdc.plan_from_config import build_plan
 from dcdc.runtime.batch_share import BatchShare
 from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
 from dcdc.runtime.processes import ALONE, Processes
@@ -58,99 +36,6 @@ from dcdc.runtime.seeding import derive_seed
 
 COMPILE_FROM_STEPS = 100_000
 """Compiling takes some 20 seconds and saves some 0.4 ms a step on an H200."""
-
-
-def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> RunConfig:
-    """Fills in what the images decide, and refuses what they or the processes cannot bear."""
-    n_images = image_set.n_images
-    n_clusters = _count_clusters(config.n_clusters, image_set)
-    if n_images < n_clusters:
-        raise InputError(f"{n_images} images cannot fill {n_clusters} clusters: lower --clusters")
-    _check_sizes(config, n_images, n_processes)
-    mean, std = config.network.mean, config.network.std
-    if mean is None or std is None:
-        mean, std = channel_statistics(image_set.images)
-    if not len(mean) == len(std) == image_set.channels:
-        raise InputError(
-            f"network.mean and network.std have {len(mean)} and {len(std)} values "
-            f"for images of {image_set.channels} channel(s)"
-        )
-    train = config.train
-    device = pick_device(train.device)
-    precision = _precision(train.precision, device)
-    resolved = replace(
-        config,
-        n_clusters=n_clusters,
-        data=replace(config.data, size=image_set.side),
-        network=replace(config.network, mean=mean, std=std),
-        train=replace(train, over_clustering_first=epochs_alone(train), precision=precision),
-    )
-    # These check their own arguments: better here than after a run folder was made.
-    build_original_copy(resolved)
-    build_perturbed_copy(resolved)
-    autocast(device, precision)
-    return resolved
-
-
-def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
-    batches = {"--batch-size": config.train.batch_size}
-    if config.instance.epochs:
-        batches["--set instance.batch_size="] = config.instance.batch_size
-    if config.self_label.epochs:
-        batches["--set self_label.batch_size="] = config.self_label.batch_size
-    for flag, size in batches.items():
-        if size > n_images:
-            raise InputError(
-                f"a batch of {size} is larger than the set of {n_images} images: lower {flag}"
-            )
-        if size < n_processes:
-            raise InputError(
-                f"a batch of {size} images cannot be shared by {n_processes} processes: raise "
-                f"{flag}, or start fewer processes"
-            )
-    if config.train.neighbours >= n_images:
-        raise InputError(
-            f"{n_images} images do not have {config.train.neighbours} neighbours each: lower "
-            "train.neighbours"
-        )
-
-
-def epochs_alone(train: TrainConfig) -> float:
-    """Of the over-clustering head, in whole epochs."""
-    alone = train.over_clustering_first
-    return alone if alone >= 1 else float(min(round(alone * train.epochs), train.epochs - 1))
-
-
-def _precision(chosen: Precision, device: torch.device) -> Precision:
-    if chosen != "auto":
-        return chosen
-    return "bfloat16" if device.type == "cuda" else "float32"
-
-
-def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:
-    """Settings for images that no preset knows."""
-    return suggest(
-        n_images=image_set.n_images,
-        side=image_set.side,
-        channels=image_set.channels,
-        n_clusters=_count_clusters(n_clusters, image_set),
-        on_gpu=has_gpu(device),
-    )
-
-
-def largest_side_for(device: str) -> int:
-    return largest_side(has_gpu(device))
-
-
-def has_gpu(device: str) -> bool:
-    return pick_device(device).type != "cpu"
-
-
-def _count_clusters(asked_for: int | None, image_set: ImageSet) -> int:
-    n_clusters = asked_for or image_set.n_classes
-    if n_clusters is None:
-        raise InputError("the images have no classes to count: say how many --clusters to find")
-    return n_clusters
 
 
 def build_network(config: RunConfig) -> ClusteringNetwork:
@@ -185,7 +70,7 @@ def build_model(config: RunConfig, processes: Processes = ALONE) -> TrainedModel
         network,
         build_original_copy(config),
         device=device,
-        autocast=partial(autocast, device, _precision(config.train.precision, device)),
+        autocast=partial(autocast, device, resolve_precision(config.train.precision, device)),
         config=to_mapping(config),
         processes=processes,
     )
@@ -226,7 +111,7 @@ def build_training(
             network=network,
             optimiser=optimiser,
             store=store,
-            objective=_objective(
+            objective=build_objective(
                 phase, config, model, compiled, own_rows if share is None else share.gather
             ),
             generator=generator,
@@ -268,13 +153,6 @@ def _optimiser(
     return torch.optim.Adam(network.parameters(), lr=on_device, fused=True, capturable=True)
 
 
-def _passes(config: RunConfig, model: TrainedModel) -> Passes:
-    chosen = config.train.passes
-    if chosen == "auto":  # one pass has half as many exchanges between processes, too
-        chosen = "one" if model.device.type == "cuda" or model.processes.joined else "two"
-    return one_pass if chosen == "one" else two_passes
-
-
 def _compiled(
     config: RunConfig, device: torch.device, plan: Plan, observer: Observer
 ) -> Callable[[Function], Function]:
@@ -286,135 +164,6 @@ def _compiled(
         "losses, and perturbations without a kernel, are compiled first: up to a minute, once"
     )
     return partial(torch.compile, dynamic=False)
-
-
-def build_plan(config: RunConfig, image_set: ImageSet) -> Plan:
-    return Plan(
-        phases=tuple(phase for phase in _phases(config) if phase.epochs),
-        n_images=image_set.n_images,
-        n_extra=0 if image_set.extra is None else len(image_set.extra),
-        cluster_head=CLUSTER_HEAD,
-        seed=config.train.seed,
-        evaluate_every=config.train.evaluate_every,
-        checkpoint_every=config.train.checkpoint_every,
-        keep_checkpoints=config.train.keep_checkpoints,
-    )
-
-
-def _phases(config: RunConfig) -> list[Phase]:
-    instance, train, self_label = config.instance, config.train, config.self_label
-    heads: tuple[str, ...] = (CLUSTER_HEAD,)
-    if config.network.over_clusters:
-        heads += (OVER_CLUSTERING_HEAD,)
-    return [
-        Phase(
-            INSTANCE,
-            epochs=instance.epochs,
-            batch_size=instance.batch_size,
-            heads=(PROJECTION,),
-            learning_rate=instance.learning_rate,
-            schedule=instance.schedule,
-            warmup_epochs=instance.warmup_epochs,
-        ),
-        Phase(
-            HEADS,
-            epochs=train.epochs,
-            batch_size=train.batch_size,
-            heads=heads,
-            learning_rate=train.learning_rate,
-            schedule=train.schedule,
-            warmup_epochs=train.warmup_epochs,
-            head_training=train.heads,
-            over_clustering_first=int(train.over_clustering_first),
-            n_neighbours=train.neighbours,
-        ),
-        Phase(
-            SELF_LABEL,
-            epochs=self_label.epochs,
-            batch_size=self_label.batch_size,
-            heads=(CLUSTER_HEAD,),
-            learning_rate=self_label.learning_rate,
-            schedule=self_label.schedule,
-        ),
-    ]
-
-
-def _objective(
-    phase: Phase,
-    config: RunConfig,
-    model: TrainedModel,
-    compiled: Callable[[Function], Function],
-    gather: Gather,
-) -> Objective:
-    def applied(copy: Copy) -> Function:
-        return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
-
-    if phase.kind == INSTANCE:
-        return InstanceObjective(
-            build_perturbed_copy(config, n_repeats=2),
-            temperature=config.instance.temperature,
-            autocast=model.autocast,
-            applied=applied,
-            gather=gather,
-        )
-    if phase.kind == SELF_LABEL:
-        return SelfLabelObjective(
-            model.original_copy,
-            build_perturbed_copy(config, n_repeats=1),
-            threshold=config.self_label.threshold,
-            autocast=model.autocast,
-            applied=applied,
-            gather=gather,
-        )
-    return DcdcObjective(
-        model.original_copy,
-        build_perturbed_copy(config),
-        loss=build_loss(config.loss),
-        autocast=model.autocast,
-        passes=_passes(config, model),
-        partners=phase.n_neighbours > 0,
-        applied=applied,
-        compiled=compiled,
-        gather=gather,
-    )
-
-
-def held_out_loss_of(
-    config: RunConfig, model: TrainedModel, image_set: ImageSet, seed: int
-) -> float:
-    """The cluster head's own loss under draws that follow from `seed` alone."""
-    objective = DcdcObjective(
-        model.original_copy,
-        build_perturbed_copy(config),
-        loss=build_loss(config.loss),
-        autocast=model.autocast,
-    )
-    return held_out_loss(
-        model.network,
-        open_store(image_set.images, model.device),
-        objective,
-        batch_size=min(config.train.batch_size, image_set.n_images),
-        seed=seed,
-    )
-
-
-def build_loss(config: LossConfig) -> LossFunction:
-    if config.kind == "iic":
-        return iic_loss
-    settings = asdict(config)
-    del settings["kind"]
-    return partial(dcdc_loss, **settings)
-
-
-def build_original_copy(config: RunConfig) -> OriginalCopy:
-    assert config.data.size is not None
-    return OriginalCopy(config.data.size, config.augment.resize_to)
-
-
-def build_perturbed_copy(config: RunConfig, n_repeats: int | None = None) -> PerturbedCopy:
-    perturbations = asdict(config.augment)
-    del perturbations["resize_to"]  # the original copy's
-    return PerturbedCopy(n_repeats=n_repeats or config.train.n_repeats, **perturbations)
 
 
 def _evaluation(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dcdc.assembly import build_model, build_perturbed_copy, build_training, resolve
+from dcdc.assembly import build_model, build_training
 from dcdc.config import (
     NEUTRAL_KEYS,
     RunConfig,
@@ -23,6 +23,8 @@ from dcdc.config import (
     to_mapping,
     with_values,
 )
+from dcdc.config_for_images import resolve
+from dcdc.copies_from_config import build_perturbed_copy
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.assignment import Assigned

@@ -179,16 +179,16 @@ def test_presets_are_listed_and_shown(dcdc):
 
 
 def test_a_sets_own_recipe_is_taken_where_the_machine_can_bear_it(monkeypatch, capfd):
-    from dcdc import assembly
+    from dcdc import config_for_images
     from dcdc.cli.fit import _preset_of
 
     def found(source, quiet=False):
         return _preset_of(source, lambda config: config, quiet)
 
-    monkeypatch.setattr(assembly, "has_gpu", lambda _: True)
+    monkeypatch.setattr(config_for_images, "has_gpu", lambda _: True)
     assert found("cifar10") == found("cifar10:/data") == found("cifar10@train") == "cifar10"
     assert found("photos") is found("./cifar10") is None
-    monkeypatch.setattr(assembly, "has_gpu", lambda _: False)
+    monkeypatch.setattr(config_for_images, "has_gpu", lambda _: False)
     assert found("digits") == "digits"
     assert capfd.readouterr().err == ""
     assert found("cifar10") is None

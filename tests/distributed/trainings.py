@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
 from dcdc.config import AugmentConfig, NetworkConfig, RunConfig, TrainConfig, with_values
+from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet, from_arrays
 from dcdc.engine.observer import SilentObserver
 from dcdc.runtime.launch import read_launch

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
 from dcdc.config import with_values
+from dcdc.config_for_images import resolve
 from dcdc.engine.captured_step import CapturedStep, unchanged
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.plan import HEADS

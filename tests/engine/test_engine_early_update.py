@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
+from dcdc.config_for_images import resolve
 from dcdc.engine import flat_adam
 from dcdc.engine.captured_step import CapturedStep, unchanged
 from dcdc.engine.flat_adam import FlatAdam

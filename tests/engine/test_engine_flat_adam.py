@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
+from dcdc.config_for_images import resolve
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.observer import SilentObserver
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside

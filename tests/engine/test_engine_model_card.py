@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from dcdc.assembly import resolve
 from dcdc.config import to_mapping
+from dcdc.config_for_images import resolve
 from dcdc.engine.model_card import model_card, public_source
 
 METRICS = {

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
-from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
-from dcdc.config import with_values
+from dcdc.assembly import build_training
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.config_for_images import resolve
 from dcdc.engine.objectives import (
     DcdcObjective,
     InstanceObjective,
@@ -192,31 +192,6 @@ def test_the_copies_are_applied_by_what_the_caller_hands_back(images):
         ),
     ):
         assert all((copy == 0).all() for copy in copies_of(objective, images))
-
-
-def test_a_phase_s_settings_reach_its_objective(tiny_config, tiny_set):
-    config = with_values(
-        tiny_config,
-        {
-            "instance.epochs": 1,
-            "instance.batch_size": 16,
-            "instance.temperature": 0.7,
-            "instance.projection": 9,
-            "self_label.epochs": 1,
-            "self_label.batch_size": 16,
-            "self_label.threshold": 0.8,
-            "train.neighbours": 2,
-            "train.n_repeats": 3,
-        },
-    )
-    built = build_training(resolve(config, tiny_set), tiny_set, SilentObserver(), None)
-    instance, heads, self_label = (step.objective for step in built.trainer.steps.values())
-    assert (instance.temperature, instance.perturbed_copy.n_repeats) == (0.7, 2)
-    assert (heads.partners, heads.perturbed_copy.n_repeats) == (True, 3)
-    assert (self_label.threshold, self_label.perturbed_copy.n_repeats) == (0.8, 1)
-    assert not self_label.partners
-    projected = built.model.network.eval().project(to_float(torch.zeros(2, 1, 8, 8)))
-    assert projected.shape == (2, 9)
 
 
 @pytest.mark.parametrize("trunk", ["small", pytest.param("resnet18", marks=pytest.mark.slow)])

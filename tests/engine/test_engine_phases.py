@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
 from dcdc.config import with_values
+from dcdc.config_for_images import resolve
 from dcdc.engine.checkpoints import list_checkpoints, load_checkpoint
 from dcdc.engine.history import read_history
 from dcdc.engine.neighbours import nearest_neighbours

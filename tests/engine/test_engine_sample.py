@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_model, build_perturbed_copy, resolve
+from dcdc.assembly import build_model
+from dcdc.config_for_images import resolve
+from dcdc.copies_from_config import build_perturbed_copy
 from dcdc.data import from_arrays
 from dcdc.data.store import StreamedStore, open_store
 from dcdc.engine.assignment import Assigned

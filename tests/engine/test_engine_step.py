@@ -1,11 +1,10 @@
 """The step against the same work spelled out, and what separates the two copies."""
 
-import pytest
 import torch
 
-from dcdc import assembly
-from dcdc.assembly import build_training, resolve
-from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
+from dcdc.assembly import build_training
+from dcdc.augment import to_float
+from dcdc.config_for_images import resolve
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.plan import HEADS
 from dcdc.losses import dcdc_loss
@@ -84,21 +83,3 @@ def test_batch_statistics_of_the_two_copies_are_taken_apart(tiny_config, tiny_se
     # each copy is normalised by its own statistics: mean 0 and deviation 1 per channel
     for copy in (original, perturbed, perturbed_too):
         torch.testing.assert_close(copy.mean((0, 2, 3)), torch.zeros(32), atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize("with_kernel", [(), ("original",), ("original", "perturbed")])
-def test_only_what_has_no_kernel_is_compiled(tiny_config, tiny_set, monkeypatch, with_kernel):
-    for kind, name in ((OriginalCopy, "original"), (PerturbedCopy, "perturbed")):
-        monkeypatch.setattr(kind, "has_kernel", lambda *_, name=name: name in with_kernel)
-    given = []
-
-    def compiled(function):
-        given.append(function)
-        return function
-
-    monkeypatch.setattr(assembly, "_compiled", lambda *_: compiled)
-    objective = training(tiny_config, tiny_set).trainer.steps[HEADS].objective
-    copies = {"original": objective.original_copy, "perturbed": objective.perturbed_copy}
-    wanted = [copy.apply for name, copy in copies.items() if name not in with_kernel]
-    assert given[:-1] == wanted
-    assert given[-1].func is dcdc_loss

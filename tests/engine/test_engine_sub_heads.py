@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_training, held_out_loss_of, resolve
+from dcdc.assembly import build_training
 from dcdc.config import LossConfig, with_values
+from dcdc.config_for_images import resolve
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.plan import HEADS
 from dcdc.losses import iic_loss
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
+from dcdc.objectives_from_config import held_out_loss_of
 from dcdc.run import load, run
 from dcdc.run_folder import RunFolder
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_model, resolve
+from dcdc.assembly import build_model
+from dcdc.config_for_images import resolve
 from dcdc.errors import InputError
 
 

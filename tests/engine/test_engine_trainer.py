@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
+from dcdc.config_for_images import resolve
 from dcdc.engine.checkpoints import list_checkpoints
 from dcdc.engine.history import read_history
 from dcdc.engine.observer import SilentObserver

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dcdc.assembly import build_training, resolve
+from dcdc.assembly import build_training
 from dcdc.config import with_values
+from dcdc.config_for_images import resolve
 from dcdc.data import load_digits
 from dcdc.engine.observer import SilentObserver
 from dcdc.presets import preset

@@ -31,7 +31,7 @@ def config_of(method, images, n_clusters=10, device="cpu", **settings):
 @pytest.fixture
 def on_gpu(monkeypatch):
     monkeypatch.setattr(by_run, "has_gpu", lambda _: True)
-    monkeypatch.setattr("dcdc.assembly.has_gpu", lambda _: True)
+    monkeypatch.setattr("dcdc.config_for_images.has_gpu", lambda _: True)
 
 
 def colour(side, n_images=600, channels=3):

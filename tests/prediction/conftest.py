@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dcdc.assembly import build_model, resolve
+from dcdc.assembly import build_model
 from dcdc.config import from_mapping, to_mapping
+from dcdc.config_for_images import resolve
 
 
 @pytest.fixture

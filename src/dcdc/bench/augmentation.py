@@ -5,10 +5,10 @@ from functools import partial
 
 import torch
 
-from dcdc.assembly import build_original_copy, build_perturbed_copy
 from dcdc.bench.cuda import CapturedCall
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
+from dcdc.copies_from_config import build_original_copy, build_perturbed_copy
 from dcdc.presets import preset
 
 PRESET = "cifar10-paper"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dcdc.assembly import resolve
 from dcdc.config import RunConfig, with_settings, with_values
+from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet
 from dcdc.data.image_set import numbered_names
 from dcdc.presets import preset

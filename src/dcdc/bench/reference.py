@@ -10,7 +10,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from dcdc.assembly import build_loss
 from dcdc.bench.case import Case
 from dcdc.bench.cuda import fastest_convolutions, peak_bytes, start_peak
 from dcdc.bench.pil_pipeline import PilCopies
@@ -19,6 +18,7 @@ from dcdc.bench.reference_loader import PREFETCH, CopiesDataset, open_loader
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
 from dcdc.networks import CLUSTER_HEAD
+from dcdc.objectives_from_config import build_loss
 
 STEP_ALONE = "eager step, no loading"
 LOADER_ALONE = "loader, no step"

@@ -124,8 +124,8 @@ def _check_dataset(name: str | None) -> None:
 
 def _read(asked: RunConfig, quiet: bool) -> "ImageSet":
     """Here too, so that what cannot be read is told once, and is in the cache when it can."""
-    from dcdc.assembly import largest_side_for
     from dcdc.cli.reading import read_configured
+    from dcdc.config_for_images import largest_side_for
 
     side = largest_side_for(asked.train.device)
     return read_configured(asked.data, largest_side=side, quiet=quiet)

@@ -161,7 +161,7 @@ def _start(
     config = overlay(start)
     processes = how.processes
 
-    from dcdc.assembly import largest_side_for, resolve, suggest_for
+    from dcdc.config_for_images import largest_side_for, resolve, suggest_for
     from dcdc.run_folder import RunFolder
 
     if processes.is_first and run_path.exists() and not overwrite:
@@ -193,8 +193,8 @@ def _preset_of(source: str, overlay: Callable[[RunConfig], RunConfig], quiet: bo
         return None
     config = overlay(PRESETS[name])
     if for_gpu(config):
-        from dcdc.assembly import has_gpu
         from dcdc.cli.console import note
+        from dcdc.config_for_images import has_gpu
 
         if not has_gpu(config.train.device):
             if not quiet:

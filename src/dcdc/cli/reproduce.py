@@ -140,10 +140,10 @@ def _require_means(runs: Sequence["Run"]) -> None:
 
 
 def _carry_out(runs: Sequence["Run"], deadline: float | None, quiet: bool) -> "Ended":
-    from dcdc.assembly import largest_side_for
     from dcdc.cli.console import note
     from dcdc.cli.progress import watching
     from dcdc.cli.reading import read_configured
+    from dcdc.config_for_images import largest_side_for
     from dcdc.report import write_report
     from dcdc.reproduce.session import Session
 

@@ -14,7 +14,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dcdc.assembly import largest_side_for
+from dcdc.config_for_images import largest_side_for
 from dcdc.data import ImageSet
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.inputs import Layout, Wanted, read_first, read_more

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.assembly import build_model, held_out_loss_of
+from dcdc.assembly import build_model
 from dcdc.config import RunConfig, with_values
 from dcdc.data import ImageSet
 from dcdc.engine.trained_model import TrainedModel
@@ -20,6 +20,7 @@ from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.settings import in_python_words, restart_seed
 from dcdc.estimator.watching import EstimatorObserver
 from dcdc.metrics import adjusted_rand_index
+from dcdc.objectives_from_config import held_out_loss_of
 from dcdc.run import run
 from dcdc.runtime.device import cpu_threads, is_available, pick_device
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dcdc.assembly import suggest_for
 from dcdc.config import AugmentConfig, RunConfig, with_values
+from dcdc.config_for_images import suggest_for
 from dcdc.data import ImageSet
 from dcdc.errors import InputError, TrainingError
 from dcdc.presets import preset

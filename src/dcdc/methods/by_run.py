@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dcdc.assembly import has_gpu, resolve, suggest_for
 from dcdc.config import RunConfig, with_settings, with_values
+from dcdc.config_for_images import has_gpu, resolve, suggest_for
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
 from dcdc.methods.method import Clustering

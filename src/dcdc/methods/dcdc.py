@@ -10,8 +10,8 @@ would choose by the images; `changes` are `section.key=value`, as its --set.
 
 from pathlib import Path
 
-from dcdc.assembly import has_gpu, suggest_for
 from dcdc.config import RunConfig
+from dcdc.config_for_images import has_gpu, suggest_for
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
 from dcdc.methods.by_run import cluster_by_run

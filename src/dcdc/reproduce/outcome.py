@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dcdc.assembly import epochs_alone
 from dcdc.config import NEUTRAL_KEYS, RunConfig, differences, flat, with_values
+from dcdc.config_for_images import epochs_alone
 from dcdc.errors import InputError
 from dcdc.reproduce.chosen_epoch import EpochScores, choose
 from dcdc.reproduce.runs import Run

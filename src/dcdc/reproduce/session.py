@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dcdc.assembly import resolve
 from dcdc.config import DataConfig, RunConfig
+from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.reproduce.outcome import filled_in, read_outcome
