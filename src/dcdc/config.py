@@ -4,16 +4,16 @@ Every number that the command line, the estimator and the files share has its ho
 """
 
 import dataclasses
-import difflib
 import tomllib
-import types
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dcdc.config_keys import flatten, type_of_key
+from dcdc.config_rules import check_values
 from dcdc.errors import InputError
+from dcdc.typed_values import coerce_value, parse_value
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -170,7 +170,7 @@ class RunConfig:
     self_label: SelfLabelConfig = field(default_factory=SelfLabelConfig)
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_values(flat(self))
 
 
 # Keys that cannot change what comes out of a run, so a resumed run may change them.
@@ -185,7 +185,7 @@ NEUTRAL_KEYS = frozenset(
 
 def from_mapping(mapping: Mapping[str, Any], start: RunConfig | None = None) -> RunConfig:
     """A nested mapping (TOML, JSON) laid over `start`."""
-    return with_values(start or RunConfig(), _flatten(mapping))
+    return with_values(start or RunConfig(), flatten(mapping))
 
 
 def from_toml(path: Path, start: RunConfig | None = None) -> RunConfig:
@@ -214,7 +214,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     nested: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         section, _, name = key.rpartition(".")
-        nested.setdefault(section, {})[name] = coerce_value(key, value, _field_type(key))
+        nested.setdefault(section, {})[name] = coerce_value(key, value, type_of_key(key, RunConfig))
     top = nested.pop("", {})
     for section, changes in nested.items():
         top[section] = dataclasses.replace(getattr(config, section), **changes)
@@ -228,7 +228,7 @@ def to_mapping(config: RunConfig) -> dict[str, Any]:
 
 def flat(config: RunConfig) -> dict[str, Any]:
     """Every value by its `section.key`."""
-    return _flatten(to_mapping(config))
+    return flatten(to_mapping(config))
 
 
 def differences(ours: RunConfig, theirs: RunConfig) -> dict[str, tuple[Any, Any]]:
@@ -239,187 +239,3 @@ def differences(ours: RunConfig, theirs: RunConfig) -> dict[str, tuple[Any, Any]
         for key in left
         if left[key] != right[key] and key not in NEUTRAL_KEYS
     }
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _flatten(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in mapping.items():
-        if isinstance(value, Mapping):
-            values |= {f"{key}.{name}": inner for name, inner in value.items()}
-        else:
-            values[key] = value
-    return values
-
-
-def _types() -> dict[str, Any]:
-    types_by_key: dict[str, Any] = {}
-    for name, kind in typing.get_type_hints(RunConfig).items():
-        if dataclasses.is_dataclass(kind):
-            hints = typing.get_type_hints(kind)
-            types_by_key |= {f"{name}.{inner}": hint for inner, hint in hints.items()}
-        else:
-            types_by_key[name] = kind
-    return types_by_key
-
-
-def _field_type(key: str) -> Any:
-    known = _types()
-    if key not in known:
-        # People type the last part from memory: look for that too.
-        by_last_part = [full for full in known if full.rpartition(".")[2] == key]
-        hint = f"; did you mean {by_last_part[0]!r}?" if by_last_part else nearest(key, known)
-        raise InputError(f"unknown config key {key!r}{hint}")
-    return known[key]
-
-
-def parse_value(text: str) -> Any:
-    """TOML's own reading of a value; bare words are strings."""
-    if text.lower() in ("none", "null", ""):
-        return None
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return [parse_value(part.strip()) for part in text.split(",")] if "," in text else text
-
-
-def coerce_value(key: str, value: Any, kind: Any) -> Any:
-    """`value` as a type hint wants it, or one line that says what it must be."""
-    origin, options = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in options:
-            return None
-        (kind,) = (option for option in options if option is not type(None))
-        return coerce_value(key, value, kind)
-    if origin is Literal:
-        if value not in options:
-            raise InputError(
-                f"{key} = {value!r} is not one of {', '.join(map(str, options))}"
-                f"{nearest(str(value), options)}"
-            )
-        return value
-    if origin is tuple:
-        if isinstance(value, str) and options[0] is str:
-            value = [value]
-        if not isinstance(value, list | tuple):
-            listed = "texts" if options[0] is str else "numbers, such as 0.2,1.0"
-            raise InputError(f"{key} = {value!r} must be a list of {listed}")
-        if Ellipsis not in options and len(value) != len(options):
-            raise InputError(f"{key} = {value!r} must hold {len(options)} numbers")
-        return tuple(coerce_value(key, part, options[0]) for part in value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (kind in (int, float) and isinstance(value, bool)):
-        raise InputError(f"{key} = {value!r} must be {_word_for(kind)}")
-    return value
-
-
-def _word_for(kind: type) -> str:
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    return words.get(kind, f"of type {kind.__name__}")
-
-
-def _check(config: RunConfig) -> None:
-    train, loss, network = config.train, config.loss, config.network
-    rules: list[tuple[bool, str, Any, str]] = [
-        (
-            config.n_clusters is None or config.n_clusters >= 2,
-            "n_clusters",
-            config.n_clusters,
-            "at least 2 (--clusters)",
-        ),
-        (
-            config.data.size is None or 8 <= config.data.size <= 512,
-            "data.size",
-            config.data.size,
-            "8 to 512 pixels",
-        ),
-        (
-            network.over_clusters == 0 or network.over_clusters >= 2,
-            "network.over_clusters",
-            network.over_clusters,
-            "0 (no over-clustering head) or at least 2",
-        ),
-        (network.sub_heads >= 1, "network.sub_heads", network.sub_heads, "at least 1"),
-        (
-            network.sub_heads == 1 or config.self_label.epochs == 0,
-            "network.sub_heads",
-            network.sub_heads,
-            "1 where self_label.epochs is above 0",
-        ),
-        (loss.temperature > 0, "loss.temperature", loss.temperature, "above 0"),
-        (
-            min(loss.sample_weight, loss.class_weight, loss.balance_weight) >= 0,
-            "loss.*_weight",
-            (loss.sample_weight, loss.class_weight, loss.balance_weight),
-            "0 or above",
-        ),
-        (
-            loss.sample_weight + loss.class_weight > 0,
-            "loss.*_weight",
-            (loss.sample_weight, loss.class_weight),
-            "above 0 for at least one view",
-        ),
-        (train.epochs >= 1, "train.epochs", train.epochs, "at least 1 (--epochs)"),
-        (train.batch_size >= 2, "train.batch_size", train.batch_size, "at least 2 (--batch-size)"),
-        (train.n_repeats >= 1, "train.n_repeats", train.n_repeats, "at least 1"),
-        (
-            0 <= train.over_clustering_first < train.epochs,
-            "train.over_clustering_first",
-            train.over_clustering_first,
-            f"a share of the epochs, or fewer than all {train.epochs}",
-        ),
-        (
-            train.over_clustering_first == 0 or network.over_clusters > 0,
-            "train.over_clustering_first",
-            train.over_clustering_first,
-            "0 where network.over_clusters is 0",
-        ),
-        (train.learning_rate > 0, "train.learning_rate", train.learning_rate, "above 0"),
-        (train.neighbours >= 0, "train.neighbours", train.neighbours, "0 or above"),
-        *_phase_rules(config),
-        (train.warmup_epochs >= 0, "train.warmup_epochs", train.warmup_epochs, "0 or above"),
-        (train.evaluate_every >= 1, "train.evaluate_every", train.evaluate_every, "at least 1"),
-        (
-            train.checkpoint_every >= 1,
-            "train.checkpoint_every",
-            train.checkpoint_every,
-            "at least 1",
-        ),
-        (
-            train.keep_checkpoints >= 1,
-            "train.keep_checkpoints",
-            train.keep_checkpoints,
-            "at least 1",
-        ),
-        (train.threads >= 0, "train.threads", train.threads, "0 or above"),
-        (0 <= train.seed < 2**63, "train.seed", train.seed, "0 to 2^63 - 1 (--seed)"),
-    ]
-    for holds, key, value, wanted in rules:
-        if not holds:
-            raise InputError(f"{key} = {value} must be {wanted}")
-
-
-def _phase_rules(config: RunConfig) -> list[tuple[bool, str, Any, str]]:
-    instance, self_label = config.instance, config.self_label
-    rules: list[tuple[bool, str, Any, str]] = []
-    for name, phase in (("instance", instance), ("self_label", self_label)):
-        rate, batch_size = phase.learning_rate, phase.batch_size
-        rules += [
-            (phase.epochs >= 0, f"{name}.epochs", phase.epochs, "0 or above"),
-            (batch_size >= 2, f"{name}.batch_size", batch_size, "at least 2"),
-            (rate > 0, f"{name}.learning_rate", rate, "above 0"),
-        ]
-    warmup, threshold = instance.warmup_epochs, self_label.threshold
-    return [
-        *rules,
-        (instance.temperature > 0, "instance.temperature", instance.temperature, "above 0"),
-        (instance.projection >= 2, "instance.projection", instance.projection, "at least 2"),
-        (warmup >= 0, "instance.warmup_epochs", warmup, "0 or above"),
-        (0 <= threshold < 1, "self_label.threshold", threshold, "from 0 to below 1"),
-    ]

@@ -17,9 +17,9 @@ from dcdc.config import (
     RunConfig,
     SelfLabelConfig,
     TrainConfig,
-    nearest,
 )
 from dcdc.errors import InputError
+from dcdc.nearest_name import nearest
 
 CIFAR_MEAN, CIFAR_STD = (0.5071, 0.4866, 0.4409), (0.2009, 0.1984, 0.2023)
 

@@ -9,8 +9,8 @@ import typer
 
 from dcdc.bench import PARTS
 from dcdc.cli.bench_scale import PRICE, show_scale
-from dcdc.config import nearest
 from dcdc.errors import InputError
+from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,8 +11,9 @@ import typer
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
 from dcdc.cli.console import note, say
 from dcdc.cli.session import check_session, leave
-from dcdc.config import RunConfig, nearest, with_values
+from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
+from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
     from dcdc.compare.runs import MethodRun, Task

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from dcdc.cli.arguments import Run
-from dcdc.config import nearest
 from dcdc.errors import InputError
 from dcdc.export import FORMATS
+from dcdc.nearest_name import nearest
 
 
 def export(

@@ -9,8 +9,9 @@ import typer
 
 from dcdc.cli.arguments import DeviceName, Quiet
 from dcdc.cli.session import check_session, leave
-from dcdc.config import RunConfig, nearest
+from dcdc.config import RunConfig
 from dcdc.errors import InputError
+from dcdc.nearest_name import nearest
 from dcdc.reproduce.tables import TABLES, rows_of
 from dcdc.reproduce.tables import table as find_table
 

@@ -5,9 +5,11 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dcdc.config import RunConfig, coerce_value, nearest, parse_value, with_settings
+from dcdc.config import RunConfig, with_settings
 from dcdc.errors import InputError
 from dcdc.methods import find_method
+from dcdc.nearest_name import nearest
+from dcdc.typed_values import coerce_value, parse_value
 
 ENGINE_CHANGES = "changes"
 """The argument by which a method that is a run of the engine takes `section.key=value`."""

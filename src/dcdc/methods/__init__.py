@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from dcdc.config import nearest
 from dcdc.errors import InputError
 from dcdc.methods.method import Clustering, Method
+from dcdc.nearest_name import nearest
 
 __all__ = ["METHODS", "Clustering", "Entry", "Method", "find_method"]
 

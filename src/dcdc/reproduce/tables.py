@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcdc.config import nearest
 from dcdc.errors import InputError
+from dcdc.nearest_name import nearest
 from dcdc.presets import PRESETS
 from dcdc.reproduce import paper
 from dcdc.reproduce.paper import Published
