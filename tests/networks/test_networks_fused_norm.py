@@ -213,7 +213,7 @@ COMPILE = """
 import itertools, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from dcdc.networks import fused_norm_kernels, fused_stem_kernels
+from dcdc.networks import fused_norm_kernels, fused_stem_backward, fused_stem_forward
 
 norms = (
     fused_norm_kernels._partial_statistics,
@@ -222,10 +222,10 @@ norms = (
     fused_norm_kernels._input_gradient,
 )
 stems = (
-    fused_stem_kernels._partial_statistics_of_stem,
-    fused_stem_kernels._convolve_apply_and_pool,
-    fused_stem_kernels._partial_gradients_of_stem,
-    fused_stem_kernels._fold_filter_gradients,
+    fused_stem_forward._partial_statistics_of_stem,
+    fused_stem_forward._convolve_apply_and_pool,
+    fused_stem_backward._partial_gradients_of_stem,
+    fused_stem_backward._fold_filter_gradients,
 )
 cases = [*itertools.product(norms, (32,), ((64, 2, True, 1), (70, 1, False, 1)))]
 cases += itertools.product(stems, (64,), ((64, 2, True, 2), (20, 1, False, 3)))

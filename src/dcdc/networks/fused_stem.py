@@ -25,12 +25,8 @@ from torch.autograd.function import once_differentiable
 from dcdc.networks import fused_norm
 from dcdc.networks.convolution import Convolution
 from dcdc.networks.fused_norm import KernelPair, exchange_sums, exchanged, given, kept
-from dcdc.networks.fused_stem_kernels import (
-    _convolve_apply_and_pool,
-    _fold_filter_gradients,
-    _partial_gradients_of_stem,
-    _partial_statistics_of_stem,
-)
+from dcdc.networks.fused_stem_backward import _fold_filter_gradients, _partial_gradients_of_stem
+from dcdc.networks.fused_stem_forward import _convolve_apply_and_pool, _partial_statistics_of_stem
 from dcdc.runtime.processes import ALONE, Processes
 
 MOST_DEPTH = 4
