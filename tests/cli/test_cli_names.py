@@ -52,8 +52,8 @@ def test_names_are_kept_shown_and_predicted(dcdc, finished, tiny_file, name_file
 
 
 def test_without_names_there_is_no_column(dcdc, finished, tiny_file, name_file, tmp_path):
-    for flags in ((), ("--names", name_file({"format": 1, "clusters": {}}))):
-        assert dcdc("report", finished, *flags)[0] == 0
+    for given in (None, name_file({"format": 1, "clusters": {}})):
+        assert given is None or dcdc("report", finished, "--names", given)[0] == 0
         header = dcdc("predict", finished, tiny_file)[1].splitlines()[0]
         assert header.startswith("name,cluster,confidence,target,runner_up,")
         assert "cluster_name" not in header

@@ -63,7 +63,7 @@ def undisturbed(tiny_file, tiny_flags, tmp_path_factory):
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        (signal.SIGINT, 130),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
         (signal.SIGKILL, -9),
     ],

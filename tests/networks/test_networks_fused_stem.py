@@ -153,16 +153,21 @@ def assert_alike(
         assert off <= halves.get(found["y"].dtype, float32), (name, float(off))
 
 
+def slow_case(*values):
+    """Triton's interpreter takes seconds for each."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("groups", "depth", "side", "channels", "dtype", "two", "coarse", "processors"),
     [
-        ((3, 1), 2, (8, 8), 16, F32, True, False, 8),
+        slow_case((3, 1), 2, (8, 8), 16, F32, True, False, 8),
         ((1, 2), 3, (5, 4), 20, F32, True, False, 1),  # the block of channels is not full
         ((5, 2), 1, (17, 17), 16, F32, False, True, 1),  # several tiles a chunk
         ((2, 3), 2, (4, 7), 64, F16, True, True, 1),
-        ((2, 1, 1, 3), 3, (9, 2), 16, F16, True, False, 4),
+        slow_case((2, 1, 1, 3), 3, (9, 2), 16, F16, True, False, 4),
         ((4,), 4, (1, 6), 16, F16, False, False, 1),
-        ((9,), 2, (12, 11), 16, F32, True, True, 64),  # many chunks
+        slow_case((9,), 2, (12, 11), 16, F32, True, True, 64),  # many chunks
     ],
 )
 def test_the_kernels_match_a_float64_loop_over_groups_pixels_and_windows(
@@ -191,7 +196,7 @@ def eager(stem: Stem, groups) -> dict[str, Tensor]:
     return learnt(apply, Stem(*inputs, (total,)))
 
 
-@pytest.mark.parametrize(("depth", "side"), [(2, (6, 6)), (3, (5, 3))])
+@pytest.mark.parametrize(("depth", "side"), [slow_case(2, (6, 6)), (3, (5, 3))])
 def test_the_kernels_match_torchs_convolution_norm_relu_and_pool(device, run, depth, side):
     images = stem(device, 7, depth, side, coarse=True)
     assert_alike(run(images, (2, 5)), eager(images, (2, 5)))
@@ -207,7 +212,7 @@ def test_of_equal_pixels_the_first_is_taken(device, run):
     assert_alike(run(images, (4,)), slow(images, (4,)))
 
 
-@pytest.mark.parametrize("dtype", [F32, F16])
+@pytest.mark.parametrize("dtype", [F32, slow_case(F16)])
 def test_scales_may_be_negative_or_zero(device, run, dtype):
     """Then the least convolved pixel is the largest, or all of them are the bias."""
     images = stem(device, 5, 2, (6, 7), dtype=dtype)
@@ -219,7 +224,7 @@ def test_scales_may_be_negative_or_zero(device, run, dtype):
     assert_alike(found, expected)
 
 
-@pytest.mark.parametrize(("side", "processors"), [((8, 8), 1), ((9, 7), 4)])
+@pytest.mark.parametrize(("side", "processors"), [slow_case((8, 8), 1), ((9, 7), 4)])
 def test_images_far_from_zero_keep_their_variance(device, run, side, processors):
     """Filters whose rows and columns sum to zero: borders too add nothing but noise."""
     images = stem(device, 6, 2, side, middle=100.0)
@@ -241,7 +246,7 @@ def test_a_closed_relu_passes_nothing_on(device, run):
     assert_alike(found, slow(images, (1, 3)))
 
 
-@pytest.mark.parametrize("read", [(0,), (1,)])
+@pytest.mark.parametrize("read", [slow_case((0,)), (1,)])
 def test_a_fork_with_one_reader_has_that_ones_gradient(device, run, read):
     images = stem(device, 4, 2, (5, 4), two=False)
     assert_alike(run(images, (1, 3), 0, read), slow(images, (1, 3)))
