@@ -45,10 +45,17 @@ def test_names_are_kept_shown_and_predicted(dcdc, finished, tiny_file, name_file
         assert [row["cluster_name"] for row in csv.DictReader(file)] == [
             row["cluster_name"] for row in rows
         ]
-    # Drawn again without --names, the names stay; the run's own file may be given as well.
-    for flags in ((), ("--names", finished / "names.json")):
-        assert dcdc("report", finished, *flags)[0] == 0
-        assert "stripes across" in (finished / "report.html").read_text(encoding="utf-8")
+    # Drawn again without --names, the names stay.
+    assert dcdc("report", finished)[0] == 0
+    assert "stripes across" in (finished / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_runs_own_names_may_be_given_again(dcdc, finished, name_file):
+    given = name_file({"format": 1, "clusters": {"0": "stripes"}})
+    for names in (given, finished / "names.json"):
+        assert dcdc("report", finished, "--names", names)[0] == 0
+        assert "stripes" in (finished / "report.html").read_text(encoding="utf-8")
 
 
 def test_without_names_there_is_no_column(dcdc, finished, tiny_file, name_file, tmp_path):

@@ -145,6 +145,7 @@ def test_minutes_begin_nothing_when_they_are_over(dcdc, repeat, tmp_path):
     assert len(runs_of(tmp_path)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_reports")
 def test_several_seeds_have_a_mean_and_a_spread(dcdc, repeat, tmp_path):
     code, out, err = dcdc(*repeat, "--seeds", "2", "--first-seed", "5", "--quiet")

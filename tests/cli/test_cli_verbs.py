@@ -109,6 +109,7 @@ def test_the_report_is_drawn_again(dcdc, finished, tiny_file):
     assert len(report.read_text()) < len(with_images)
 
 
+@pytest.mark.slow
 def test_an_older_run_gets_its_sample_when_its_images_are_at_hand(dcdc, finished):
     written = (finished / "sample.npz").read_bytes()
     for name in ("sample.npz", "map.npz", "figures/map.png", "figures/affinity.svg"):

@@ -115,7 +115,7 @@ def watched(monkeypatch):
 
 @pytest.mark.usefixtures("twins_in_float32")
 class TestInLine:
-    @pytest.mark.parametrize("passes", ["one", "two"])
+    @pytest.mark.parametrize("passes", [pytest.param("one", marks=pytest.mark.slow), "two"])
     def test_it_ends_as_the_late_update_to_the_bit(self, tiny_config, tiny_set, passes):
         early = eager_step(tiny_config, tiny_set, passes)
         late = eager_step(tiny_config, tiny_set, passes, is_early=False)

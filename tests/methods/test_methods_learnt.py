@@ -60,7 +60,9 @@ def photos():
     return from_arrays(images.astype(np.uint8), targets=np.arange(36) % 3)
 
 
-@pytest.mark.parametrize("name", ["ae", "dae", "vae", "dec"])
+@pytest.mark.parametrize(
+    "name", ["ae", "dae", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vae", "dec"))]
+)
 def test_photos_are_told_apart_by_what_they_show(name, photos):
     found = run(name, photos, batch_size=36, width=4, n_steps=100)
     assert cluster_accuracy(photos.targets, found.assignments) > 0.9

@@ -134,6 +134,7 @@ def features_and_gradients(device: str, fused: bool) -> list[torch.Tensor]:
     return [features.detach(), *gradients, *trunk.buffers()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="the kernels need triton")
 def test_the_fused_trunk_learns_what_the_eager_one_does(device, call):
     found = call(features_and_gradients, device, True)
