@@ -115,3 +115,26 @@ def interpreted():
         return finished.stdout + finished.stderr
 
     return run
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """What a script prints that compiles Triton kernels, for which there need be no device.
+
+    The interpreter, by which kernels are tested elsewhere, takes what the compiler refuses.
+    """
+
+    def lines_of(script: str) -> list[str]:
+        environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+        environment.pop("TRITON_INTERPRET", None)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return lines_of
