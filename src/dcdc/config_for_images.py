@@ -9,7 +9,7 @@ from dcdc.copies_from_config import build_original_copy, build_perturbed_copy
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.errors import InputError
 from dcdc.presets import largest_side, suggest
-from dcdc.runtime.device import autocast, pick_device
+from dcdc.runtime.device import autocast, pick_device, usual_precision
 
 
 def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> RunConfig:
@@ -74,9 +74,7 @@ def epochs_alone(train: TrainConfig) -> float:
 
 
 def resolve_precision(chosen: Precision, device: torch.device) -> Precision:
-    if chosen != "auto":
-        return chosen
-    return "bfloat16" if device.type == "cuda" else "float32"
+    return usual_precision(device) if chosen == "auto" else chosen
 
 
 def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:

@@ -21,6 +21,8 @@ from dcdc.config import (
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 
+TINY = 16
+"""Pixels a side, at most: little to see, and quick on a CPU."""
 CIFAR_MEAN, CIFAR_STD = (0.5071, 0.4866, 0.4409), (0.2009, 0.1984, 0.2023)
 
 _PAPER_AUGMENT = AugmentConfig(
@@ -173,7 +175,7 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
     of flipped and recoloured; epochs fall as images grow in number, further on a CPU. Features come
     first and the cluster head starts by K-Means on them.
     """
-    tiny = side <= 16
+    tiny = side <= TINY
     if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
         return _for_photos(n_images, side, n_clusters)
     n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)

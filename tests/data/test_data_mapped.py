@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dcdc.data.mapped import gather_rows, mapping_of, release_pages
+from dcdc.data.mapped import gather_rows, gather_spread, mapping_of, release_pages
 
 
 @pytest.fixture
@@ -39,3 +39,13 @@ def test_rows_are_gathered_in_order_mapped_or_not(file):
         found = gather_rows(views, rows)
         assert np.array_equal(found, views[rows])
         assert not np.shares_memory(found, array)
+
+
+@pytest.mark.parametrize(("n_rows", "n_expected"), [(3, 3), (10, 5), (11, 6)])
+def test_some_rows_are_spread_over_all(n_rows, n_expected):
+    array = np.arange(n_rows * 2).reshape(n_rows, 2)
+    parts = list(gather_spread(array, about=4, at_a_time=2))
+    assert max(map(len, parts)) <= 2
+    rows = np.concatenate(parts)
+    assert len(rows) == n_expected
+    assert np.array_equal(rows, array[:: max(1, n_rows // 4)])

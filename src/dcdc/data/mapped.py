@@ -1,6 +1,7 @@
 """Arrays over memory-mapped files: a process that reads one through should not grow by it."""
 
 import mmap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,13 @@ def release_pages(array: NDArray[Any]) -> None:
     mapping = mapping_of(array)
     if mapping is not None and hasattr(mapping, "madvise"):  # Windows has no such call
         mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def gather_spread(array: NDArray[Any], about: int, at_a_time: int) -> Iterator[NDArray[Any]]:
+    """Copies of some of the rows, `about` as many, evenly spread over all, a few at a time."""
+    rows = np.arange(0, len(array), max(1, len(array) // about))
+    for some in np.array_split(rows, -(-len(rows) // at_a_time)):
+        yield gather_rows(array, some)
 
 
 def gather_rows(array: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:

@@ -6,7 +6,6 @@ Shapes: B images, N of the set, D numbers of a code.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import cos, pi
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +15,7 @@ from dcdc.augment import to_float
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
+from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.terms import EpochTerms
 from dcdc.runtime.seeding import derive_generator
 
@@ -93,7 +93,7 @@ def adam_step(
     optimiser = torch.optim.Adam(parameters, lr=rate, fused=parameters[0].is_cuda)
 
     def share(n_done: int) -> float:
-        return 1.0 if falls_over is None else (1 + cos(pi * min(1, n_done / falls_over))) / 2
+        return 1.0 if falls_over is None else learning_rate_factor("cosine", n_done, falls_over, 0)
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, share)
 

@@ -1,15 +1,14 @@
 """Autoencoders for the images at hand: what AE, DAE, VAE and DEC share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
 from dcdc.augment import to_float
 from dcdc.data import channel_statistics
-from dcdc.data.mapped import gather_rows
+from dcdc.data.mapped import gather_spread
 from dcdc.engine.short_training import Batch, Terms
 from dcdc.losses import reconstruction_loss
 from dcdc.methods.representation import Studio
@@ -67,12 +66,6 @@ def of_both_ways(of: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def _whitening(studio: Studio, normalise: nn.Module) -> Whitening:
-    images = studio.image_set.images
-    rows = np.arange(0, len(images), max(1, len(images) // _N_MEASURED))
-
-    def batches() -> Iterator[Tensor]:
-        for some in np.array_split(rows, -(-len(rows) // 100)):
-            pixels = torch.from_numpy(gather_rows(images, some))
-            yield normalise(to_float(pixels.permute(0, 3, 1, 2)))
-
-    return Whitening(cross_spectrum(batches()))
+    some = gather_spread(studio.image_set.images, about=_N_MEASURED, at_a_time=100)
+    batches = (to_float(torch.from_numpy(pixels).permute(0, 3, 1, 2)) for pixels in some)
+    return Whitening(cross_spectrum(normalise(images) for images in batches))

@@ -10,7 +10,7 @@ from dcdc.config_for_images import has_gpu, resolve, suggest_for
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
 from dcdc.methods.method import Clustering
-from dcdc.presets import preset
+from dcdc.presets import TINY, preset
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
@@ -30,7 +30,7 @@ def start_config(
     cluster head.
     """
     suggested = suggest_for(image_set, n_clusters, device)
-    if image_set.side <= 16 or not has_gpu(device):
+    if image_set.side <= TINY or not has_gpu(device):
         return suggested
     side, paper = image_set.side, preset("cifar10-paper")
     augment = paper.augment if image_set.channels == 3 else suggested.augment

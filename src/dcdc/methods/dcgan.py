@@ -22,6 +22,7 @@ from dcdc.losses import discriminator_loss, generator_loss
 from dcdc.methods.method import SILENT, Clustering, check_task
 from dcdc.methods.representation import Studio, k_means, leading_directions
 from dcdc.networks.adversarial import Discriminator, Generator
+from dcdc.presets import TINY
 
 N_NOISE = 64
 BETAS = (0.5, 0.999)
@@ -69,7 +70,7 @@ def cluster(
         return {name: term.detach() for name, term in terms.items()}
 
     studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
-    grid = 4 if image_set.side <= 16 else 2
+    grid = 4 if image_set.side <= TINY else 2
     seen = studio.codes(told_by, lambda images: told_by.features(images, grid))
     codes = leading_directions(seen)
     assignments, _ = k_means(codes, n_clusters, seed)

@@ -20,6 +20,7 @@ from dcdc.losses import reconstruction_loss
 from dcdc.methods.method import SILENT, Clustering, check_task
 from dcdc.methods.representation import Studio, k_means
 from dcdc.networks.sparse_coding import SparseCoder
+from dcdc.presets import TINY
 
 
 def cluster(
@@ -40,7 +41,7 @@ def cluster(
 ) -> Clustering:
     check_task(image_set, n_clusters)
     studio = Studio.open(image_set, seed, device, observer, batch_size)
-    tiny = image_set.side <= 16
+    tiny = image_set.side <= TINY
     shape = (n_filters or (32 if tiny else 64), filter_side or (5 if tiny else 7))
     network = studio.build(
         lambda: SparseCoder(image_set.channels, *shape, sparsity=sparsity, n_iterations=10)

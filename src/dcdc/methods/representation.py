@@ -26,12 +26,11 @@ from dcdc.engine.short_training import (
     train_shortly,
 )
 from dcdc.errors import InputError
+from dcdc.presets import TINY
 from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
 from dcdc.runtime.seeding import derive_seed
 
 Network = TypeVar("Network", bound=nn.Module)
-TINY = 16
-"""Pixels a side."""
 
 
 @dataclass(frozen=True)

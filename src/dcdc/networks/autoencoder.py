@@ -15,7 +15,7 @@ from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm
 from dcdc.networks.front import Normalise
 from dcdc.networks.resnet import BasicBlock
-from dcdc.runtime.device import autocast
+from dcdc.runtime.device import autocast, usual_precision
 
 SMALLEST_GRID = 4
 
@@ -175,7 +175,7 @@ class VariationalAutoencoder(Autoencoder):
 
 
 def _half(x: Tensor) -> AbstractContextManager[object]:
-    return autocast(x.device, "bfloat16" if x.is_cuda else "float32")
+    return autocast(x.device, usual_precision(x.device))
 
 
 def widths_of(first: int, n_levels: int) -> list[int]:

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Literal
 
 import torch
 
@@ -64,6 +65,11 @@ def cpu_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def usual_precision(device: torch.device) -> Literal["bfloat16", "float32"]:
+    """Of products, where nobody says."""
+    return "bfloat16" if device.type == "cuda" else "float32"
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
