@@ -125,10 +125,12 @@ def _apply(
         group, chunk, begin, rows = _place(chunk, end0, end1, end2, end3, chunk_rows)
         row = tl.arange(0, block_rows)
         offset = row[:, None] * channels + column[None, :]
+        begin += (tiles - 1) * block_rows
         x += begin * channels
         residual += begin * channels
         y += begin * channels
 
+        row += (tiles - 1) * block_rows
         inside = _inside(row, rows, column, channels, block_channels)
         value = tl.load(x + offset, mask=inside, other=0.0)
         if add:
@@ -145,19 +147,20 @@ def _apply(
             tl.store(statistics + group * 2 * channels + column, mean, mask=known)
             tl.store(statistics + (group * 2 + 1) * channels + column, rstd, mask=known)
         scale *= rstd
-        for tile in range(tiles):
+        for _ in range(tiles):  # backwards: what the first kernel read last is still in the cache
             out = _normalised(value, mean, scale, shift)
             if add:
                 out += added.to(tl.float32)
             if relu:
                 out = tl.maximum(out, 0.0, tl.PropagateNan.ALL)
             tl.store(y + offset, out, mask=inside)
-            x += block_rows * channels
-            y += block_rows * channels
-            inside = _inside((tile + 1) * block_rows + row, rows, column, channels, block_channels)
+            x -= block_rows * channels
+            y -= block_rows * channels
+            row -= block_rows
+            inside = _inside(row, rows, column, channels, block_channels)
             value = tl.load(x + offset, mask=inside, other=0.0)
             if add:
-                residual += block_rows * channels
+                residual -= block_rows * channels
                 added = tl.load(residual + offset, mask=inside, other=0.0)
 
 
@@ -301,10 +304,12 @@ def _input_gradient(
         group, chunk, begin, rows = _place(chunk, end0, end1, end2, end3, chunk_rows)
         row = tl.arange(0, block_rows)
         offset = row[:, None] * channels + column[None, :]
+        begin += (tiles - 1) * block_rows
         dy += begin * channels
         x += begin * channels
         dx += begin * channels
 
+        row += (tiles - 1) * block_rows
         inside = _inside(row, rows, column, channels, block_channels)
         value = tl.load(x + offset, mask=inside, other=0.0)
         statistics += group * 2 * channels
@@ -322,14 +327,15 @@ def _input_gradient(
         of_dy, of_product = _fold_sums(one, other, chunks, fold)
         level = of_dy / n
         tilt = of_product / n * rstd
-        for tile in range(tiles):
+        for _ in range(tiles):  # backwards, as above
             if mask_by_x:
                 slope = tl.where(_normalised(value, mean, scale, shift) <= 0, 0.0, slope)
             out = _gradient(slope, value, mean, level, tilt, scale)
             tl.store(dx + offset, out, mask=inside)
-            dy += block_rows * channels
-            x += block_rows * channels
-            dx += block_rows * channels
-            inside = _inside((tile + 1) * block_rows + row, rows, column, channels, block_channels)
+            dy -= block_rows * channels
+            x -= block_rows * channels
+            dx -= block_rows * channels
+            row -= block_rows
+            inside = _inside(row, rows, column, channels, block_channels)
             value = tl.load(x + offset, mask=inside, other=0.0)
             slope = tl.load(dy + offset, mask=inside, other=0.0)

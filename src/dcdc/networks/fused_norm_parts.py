@@ -37,7 +37,7 @@ def _place(chunk, end0, end1, end2, end3, chunk_rows: tl.constexpr):
 @triton.jit
 def _inside(row, rows, column, channels: tl.constexpr, block_channels: tl.constexpr):
     """Constant along a row where the channels fill the block: 16 bytes are then one load."""
-    inside = (row < rows)[:, None]
+    inside = ((row >= 0) & (row < rows))[:, None]
     if channels % block_channels != 0:
         inside = inside & (column < channels)[None, :]
     return inside
