@@ -5,12 +5,9 @@ reads the gradients as the convolutions left them, in bfloat16, updates weights 
 writes the twins that the next step computes with, so that no step converts 21 million weights and
 gradients on its own.
 
-A run of parameters that always train together is a span: the trunk's shallow convolutions, its deep
-ones, the rest of the trunk, each head, the projection. A span without gradients in a step is left
-alone, as Adam does.
-
-The deep convolutions hold most weights and have their gradients first. Where the caller hands
-`early` to the backward pass, they are updated beside the rest of it, and `step` updates the others.
+A run of parameters that always train together is a span: the trunk's convolutions, the rest of
+the trunk, each head, the projection. A span without gradients in a step is left alone, as Adam
+does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dcdc.networks import ClusteringNetwork, Convolution, Early
+from dcdc.networks import ClusteringNetwork, Convolution
 
 BETAS, EPS = (0.9, 0.999), 1e-8
-_HALF = torch.bfloat16
-_DEEP_SHARE = 0.9
-"""Of the convolutions' weights; a ResNet has them in its last two of four stages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +45,21 @@ class FlatAdam(torch.optim.Optimizer):
     def __init__(self, network: ClusteringNetwork, lr: Tensor, half: bool = True) -> None:
         super().__init__(network.parameters(), {"lr": lr})
         layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
-        shallow, deep = _split(layers)
-        taken = {id(weight) for layer in layers for weight in layer.parameters()}
+        convolved = [weight for layer in layers for weight in layer.parameters()]
+        taken = {id(weight) for weight in convolved}
         apart = [*network.heads.values()]
         if network.projection is not None:
             apart.append(network.projection)
         heads = [list(head.parameters()) for head in apart]
         taken |= {id(weight) for head in heads for weight in head}
         others = [weight for weight in network.parameters() if id(weight) not in taken]
-        convolved = [_span_of_layers(some, half) for some in (shallow, deep)]
-        spans = [*convolved, *(_span(some) for some in (others, *heads))]
+        spans = [_span(convolved, twins=half), *(_span(some) for some in (others, *heads))]
         self.spans = [span for span in spans if span is not None]
-        self._deep = convolved[1]
-        self._updated_early = False
-        self.early = Early(deep, self._update_early) if half and deep else None
+        if half and layers:
+            for layer, twin, gradient in zip(
+                layers, self.spans[0].twins, self.spans[0].gradients, strict=True
+            ):
+                layer.twin, layer.twin_gradient = twin, gradient
         for span in self.spans:
             for parameter, first, second in zip(
                 span.parameters,
@@ -88,17 +83,11 @@ class FlatAdam(torch.optim.Optimizer):
             if span.twin is not None:
                 span.twin.copy_(span.weight)
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """A step begins anew, also after one that failed on its way."""
-        super().zero_grad(set_to_none)
-        self._updated_early = False
-
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         assert closure is None
+        (group,) = self.param_groups
         for span in self.spans:
-            if span is self._deep and self._updated_early:
-                continue
             if span.twin is None:
                 given = [weight.grad for weight in span.parameters if weight.grad is not None]
                 if len(given) < len(span.parameters):
@@ -106,22 +95,10 @@ class FlatAdam(torch.optim.Optimizer):
                 torch._foreach_copy_(span.gradients, given)
             else:
                 assert all(weight.grad is None for weight in span.parameters), "not aside"
-            self._update(span)
-        self._updated_early = False
-
-    @torch.no_grad()
-    def _update_early(self) -> None:
-        """All on the device, on whatever stream is current: the next `step` leaves these alone."""
-        assert self._deep is not None
-        self._update(self._deep)
-        self._updated_early = True
-
-    def _update(self, span: Span) -> None:
-        (group,) = self.param_groups
-        span.step.add_(1)
-        # 1 - beta^n, which plain arithmetic would round off while n is small
-        corrections = -torch.expm1(span.step * self._log_betas)
-        update(span, group["lr"], corrections)
+            span.step.add_(1)
+            # 1 - beta^n, which plain arithmetic would round off while n is small
+            corrections = -torch.expm1(span.step * self._log_betas)
+            update(span, group["lr"], corrections)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Into the buffers: a captured step knows their place."""
@@ -151,24 +128,6 @@ def update_eagerly(span: Span, rate: Tensor, corrections: Tensor) -> None:
         span.twin.copy_(span.weight)
 
 
-def _split(layers: Sequence[Convolution]) -> tuple[list[Convolution], list[Convolution]]:
-    """Shallow and deep: the fewest last layers with most weights, whose gradients come first."""
-    sizes = [layer.weight.numel() for layer in layers]
-    start = len(layers)
-    while sum(sizes[start:]) < _DEEP_SHARE * sum(sizes):
-        start -= 1
-    return list(layers[:start]), list(layers[start:])
-
-
-def _span_of_layers(layers: Sequence[Convolution], half: bool) -> Span | None:
-    """With twins, the layers compute with these from now on."""
-    span = _span([weight for layer in layers for weight in layer.parameters()], twins=half)
-    if span is not None and half:
-        for layer, twin, gradient in zip(layers, span.twins, span.gradients, strict=True):
-            layer.twin, layer.twin_gradient = twin, gradient
-    return span
-
-
 def _span(parameters: Sequence[nn.Parameter], twins: bool = False) -> Span | None:
     if not parameters:
         return None
@@ -179,8 +138,8 @@ def _span(parameters: Sequence[nn.Parameter], twins: bool = False) -> Span | Non
         part.copy_(parameter.detach())
         parameter.data = part
     kept = list(parameters)
-    twin = torch.empty(n, dtype=_HALF, device=device) if twins else None
-    gradient = torch.zeros(n, dtype=_HALF if twins else torch.float32, device=device)
+    twin = torch.empty(n, dtype=torch.bfloat16, device=device) if twins else None
+    gradient = torch.zeros(n, dtype=torch.bfloat16 if twins else torch.float32, device=device)
     return Span(
         parameters=kept,
         weight=weight,

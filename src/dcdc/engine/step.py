@@ -67,9 +67,7 @@ class EagerStep:
     def _gradients_aside(self) -> AbstractContextManager[object]:
         if self.aside is None:
             return nullcontext()
-        # Gradients that processes are to sum are complete only after the backward pass.
-        early = getattr(self.optimiser, "early", None) if self.share is None else None
-        return weight_gradients_aside(self.network, self.aside, early)
+        return weight_gradients_aside(self.network, self.aside)
 
 
 def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:

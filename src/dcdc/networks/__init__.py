@@ -8,7 +8,7 @@ from dcdc.networks.clustering import (
     ClusteringNetwork,
     NetworkOutput,
 )
-from dcdc.networks.convolution import Aside, Convolution, Early, weight_gradients_aside
+from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
 from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups, share_statistics
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "ClusteringNetwork",
     "Convolution",
     "CopyGroupNorm",
-    "Early",
     "NetworkOutput",
     "copy_groups",
     "share_statistics",

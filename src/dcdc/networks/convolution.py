@@ -3,13 +3,10 @@
 Nothing waits for a weight's gradient until the optimiser, while the gradient of the input is what
 the layer below waits for. On a GPU the two run at the same time, on two streams, and the small
 layers of a deep trunk together fill a chip that each alone leaves half idle.
-
-The deep layers have their gradients first, and an optimiser may take them up at once (`Early`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -56,9 +53,6 @@ class Convolution(nn.Conv2d):
     `weight_gradients_aside` alone."""
     found: Tensor | None = None
     """The gradient of this step so far, on its way there."""
-    awaited: int = 0
-    """Backward passes to come, in `weight_gradients_aside`."""
-    early: "Early | None" = None
 
     def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
@@ -66,8 +60,6 @@ class Convolution(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         if self.aside is None:
             return super().forward(x)
-        if torch.is_grad_enabled():
-            self.awaited += 1
         return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def in_use(self, weight: Tensor, x: Tensor) -> Tensor:
@@ -89,51 +81,22 @@ class Convolution(nn.Conv2d):
             self.found = gradient if self.found is None else self.found + gradient
 
 
-@dataclass(eq=False)
-class Early:
-    """Layers with twins that have their gradients early, and what follows then, on the second
-    stream, beside the rest of the backward pass. It may change the twins."""
-
-    layers: Sequence[Convolution]
-    follow: Callable[[], None]
-    followed: bool = False
-    """In this block of `weight_gradients_aside`."""
-
-    def before_backward_of(self, layer: Convolution, aside: Aside) -> None:
-        """Follows before another layer's turn, once no backward pass of these layers is to come:
-        all that reads their twins was asked for by then, and the second stream waits for it."""
-        if layer in self.layers:
-            assert not self.followed, "a layer was used again after its gradient was handed over"
-        elif not self.followed and all(
-            each.awaited == 0 and each.found is not None for each in self.layers
-        ):
-            self.followed = True
-            _hand_over(self.layers, aside, self.follow)
-
-
 @contextmanager
-def weight_gradients_aside(
-    network: nn.Module, aside: Aside, early: Early | None = None
-) -> Iterator[None]:
+def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
     layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
-    if early is not None:
-        early.followed = False
     for layer in layers:
-        layer.aside, layer.early = aside, early
+        layer.aside = aside
     try:
         yield
     finally:
         _hand_over(layers, aside)
         for layer in layers:
-            layer.aside = layer.early = None
-            layer.awaited = 0
+            layer.aside = layer.found = None
         aside.join()
 
 
-def _hand_over(
-    layers: Sequence[Convolution], aside: Aside, follow: Callable[[], None] = lambda: None
-) -> None:
+def _hand_over(layers: Sequence[Convolution], aside: Aside) -> None:
     """All at once: a copy for each layer is a launch for each layer."""
     wanted, given = [], []
     for layer in layers:
@@ -141,11 +104,9 @@ def _hand_over(
             assert layer.twin_gradient is not None
             wanted.append(layer.twin_gradient)
             given.append(layer.found)
-            layer.found = None
     if given:
         with aside.work(*given):
             torch._foreach_copy_(wanted, given)
-            follow()
 
 
 class _ConvolutionAside(torch.autograd.Function):
@@ -162,9 +123,6 @@ class _ConvolutionAside(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
         x, weight = ctx.saved_tensors
         layer = ctx.layer
-        if layer.early is not None:
-            layer.early.before_backward_of(layer, ctx.aside)
-        layer.awaited -= 1
 
         def gradient(of_input: bool) -> Tensor:
             wanted = (of_input, not of_input, False)
