@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dcdc import assembly
 from dcdc.assembly import build_network, build_training
 from dcdc.config import with_values
 from dcdc.config_for_images import resolve
@@ -24,6 +25,21 @@ def test_weights_follow_from_the_seed_alone(tiny_config, tiny_set):
     other = build_network(with_values(config, {"train.seed": 1}))
     assert torch.equal(first.heads["cluster_head"].weight, again.heads["cluster_head"].weight)
     assert not torch.equal(first.heads["cluster_head"].weight, other.heads["cluster_head"].weight)
+
+
+@pytest.mark.parametrize(
+    ("device", "n_images", "expected"),
+    [("cuda", 50, "beside"), ("cuda", 200, "in line"), ("cpu", 50, "left to autograd")],
+)
+def test_weight_gradients_have_a_stream_of_their_own_where_layers_leave_room(
+    monkeypatch, device, n_images, expected
+):
+    monkeypatch.setattr(assembly.Aside, "on", lambda _: assembly.Aside(stream="another"))
+    aside = assembly._aside(torch.device(device), n_images * 32 * 32)
+    if expected == "left to autograd":
+        assert aside is None
+    else:
+        assert aside.stream == ("another" if expected == "beside" else None)
 
 
 def steps_of_the_paper_preset(device: str, precision: str) -> dict[str, float]:
