@@ -56,3 +56,18 @@ def test_chunks_do_not_matter_and_the_network_is_left_as_it_was(network, images)
     features, assigned = look_at_images(network, [images], lambda x: x)
     np.testing.assert_array_equal(assigned.probabilities, whole)
     np.testing.assert_array_equal(features, extract_features(network, [images], lambda x: x))
+
+
+@pytest.mark.parametrize("trunk", ["small", "resnet18"])
+def test_an_answer_is_the_same_to_the_last_bit_whatever_is_beside_the_image(trunk, images):
+    torch.manual_seed(0)
+    network = ClusteringNetwork(trunk=trunk, in_channels=1, n_clusters=3, mean=(0.5,), std=(0.2,))
+    images = torch.cat([images] * 4)[:37]
+    network.train()
+    network(images / 255)
+    features, assigned = look_at_images(network, [images], lambda images: images)
+    for size in (1, 2, 5, 16):
+        chunks = torch.split(images, size)
+        again, answers = look_at_images(network, chunks, lambda images: images)
+        np.testing.assert_array_equal(again, features)
+        np.testing.assert_array_equal(answers.probabilities, assigned.probabilities)

@@ -98,8 +98,11 @@ def _outputs(
         with torch.inference_mode():
             for chunk in chunks:
                 images = prepare(to_float(chunk))  # in full precision, as in training
+                # Twice where it is one alone, which other convolutions would add up otherwise.
                 with autocast():
-                    output = network(images, heads)
-                yield output
+                    output = network(
+                        images if len(images) > 1 else images.repeat(2, 1, 1, 1), heads
+                    )
+                yield output.first(len(images))
     finally:
         network.train(was_training)

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from dcdc.networks.dense import Dense
 from dcdc.networks.front import Normalise, Sobel, front
 from dcdc.networks.resnet import resnet18, resnet34
 from dcdc.networks.small import SmallTrunk
@@ -34,6 +35,12 @@ class NetworkOutput:
     """B x D"""
     assign: dict[str, Tensor]
     """By head: B x K, rows sum to 1."""
+
+    def first(self, n: int) -> "NetworkOutput":
+        """Of the first images alone."""
+        return NetworkOutput(
+            self.features[:n], {name: rows[:n] for name, rows in self.assign.items()}
+        )
 
 
 class ClusteringNetwork(nn.Module):
@@ -69,7 +76,7 @@ class ClusteringNetwork(nn.Module):
         self.n_sub_heads = n_sub_heads
         self.heads = nn.ModuleDict(
             {
-                name: nn.Linear(n_features, k)
+                name: Dense(n_features, k)
                 for role, k in roles.items()
                 for name in self.sub_heads(role)
             }

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d
+from dcdc.networks.dense import Dense
 
 
 class SmallTrunk(nn.Module):
@@ -25,7 +26,7 @@ class SmallTrunk(nn.Module):
             CopyGroupNorm(64),
             _Grid(4),
             nn.Flatten(),
-            nn.Linear(64 * 4 * 4, self.n_features, bias=False),
+            Dense(64 * 4 * 4, self.n_features, bias=False),
             CopyGroupNorm1d(self.n_features),
         )
 
