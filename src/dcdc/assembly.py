@@ -149,7 +149,7 @@ def _optimiser(
 ) -> torch.optim.Optimizer:
     rate = config.train.learning_rate
     if device.type != "cuda":
-        return torch.optim.Adam(network.parameters(), lr=rate)
+        return torch.optim.Adam(network.parameters(), lr=rate, fused=device.type == "cpu")
     on_device = torch.tensor(rate, device=device)  # a captured step reads it there
     if config.train.precision == "bfloat16" and has_triton():
         return FlatAdam(network, on_device)

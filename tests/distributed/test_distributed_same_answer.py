@@ -54,14 +54,13 @@ def together(tmp_path_factory):
 def test_losses_weights_and_answers_are_those_of_one_process(alone, together, name, size):
     losses, state = alone(name)
     found_losses, found = together(name, size)[0]
-    # Adam makes a whole step of a gradient's last digit: in float32 weights drift by a few steps.
     loose = name == "float32"
     assert len(losses) == len(found_losses) == {"deep": 2, "head start": 18}.get(name, 20)
     assert found_losses == pytest.approx(losses, rel=1e-4 if loose else EXACT)
     assert found.keys() == state.keys()
     for key, tensor in state.items():
         own = EXACT if tensor.dtype == torch.float64 else 1e-6
-        torch.testing.assert_close(found[key], tensor, rtol=0, atol=5e-2 if loose else own)
+        torch.testing.assert_close(found[key], tensor, rtol=0, atol=1e-3 if loose else own)
 
 
 @pytest.mark.parametrize(("name", "size"), CASES)

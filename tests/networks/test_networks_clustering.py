@@ -121,3 +121,14 @@ def test_one_head_alone_is_its_role_and_adds_nothing_to_the_weights():
     assert built.answering_head == CLUSTER_HEAD
     assert "answering" not in built.state_dict()
     assert list(built.heads) == [CLUSTER_HEAD, OVER_CLUSTERING_HEAD]
+
+
+def test_one_channel_too_is_laid_out_last_for_the_trunk():
+    built = network(in_channels=1, mean=(0.5,), std=(0.2,))
+    built.lay_out(torch.channels_last)
+    seen = []
+    built.trunk.register_forward_hook(lambda *call: seen.append(call[1][0]))
+    images = torch.rand(4, 1, 8, 8)
+    built.features(images)
+    assert seen[0].stride() == (64, 1, 8, 1)  # and not 64, 64, 8, 1, which is laid out last as well
+    torch.testing.assert_close(seen[0], (images - 0.5) / 0.2)

@@ -298,13 +298,20 @@ class Trainer:
                 )
         device = self.generator.device
         self.network.load_state_dict(under("network/"))
+        weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in under("optimiser/").items():
             index, _, key = name.partition("/")
-            state.setdefault(int(index), {})[key] = tensor
+            state.setdefault(int(index), {})[key] = _laid_out_as(weights[int(index)], tensor)
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
         self.generator.set_state(checkpoint.tensors["generator"])
         self.neighbours = checkpoint.tensors.get("neighbours")
         self.terms.sums = {name: total.to(device) for name, total in under("terms/").items()}
         self.terms.counts = dict(checkpoint.extra["term_counts"])
         self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step
+
+
+def _laid_out_as(weight: Tensor, moment: Tensor) -> Tensor:
+    """Files know one layout; a fused optimiser walks through a weight's memory and its moments'."""
+    same = moment.shape == weight.shape
+    return torch.empty_like(weight, device=moment.device).copy_(moment) if same else moment

@@ -116,8 +116,11 @@ class ClusteringNetwork(nn.Module):
                 parameter.data = parameter.data.contiguous(memory_format=memory_format)
 
     def features(self, images: Tensor) -> Tensor:
-        x = front(images, self.normalise, self.sobel)
-        features: Tensor = self.trunk(x.contiguous(memory_format=self.memory_format))
+        x = front(images, self.normalise, self.sobel).contiguous(memory_format=self.memory_format)
+        if x.shape[1] == 1 and self.memory_format == torch.channels_last:
+            # One channel is laid out both ways at once; convolutions tell by the strides.
+            x = x[:, 0, :, :, None].permute(0, 3, 1, 2)
+        features: Tensor = self.trunk(x)
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
