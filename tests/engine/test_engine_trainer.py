@@ -162,6 +162,35 @@ def test_resume_at_any_epoch_is_bit_exact(tiny_config, tiny_set, tmp_path, stop_
     assert lines[0] == lines[1]
 
 
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [
+        ("cpu", "float32"),
+        pytest.param("cuda", "float32", marks=pytest.mark.gpu),
+        pytest.param("cuda", "bfloat16", marks=pytest.mark.gpu),
+    ],
+)
+def test_moments_lie_in_memory_as_their_weights_do_after_a_resume(
+    tiny_config, tiny_set, tmp_path, device, precision
+):
+    """Files know one layout, and a fused optimiser walks through the memory of both."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    config = with_train(tiny_config, device=device, precision=precision)
+    first = trainer(config, tiny_set, tmp_path)
+    first.train()
+    again = trainer(config, tiny_set, tmp_path)
+    assert again.resume()
+    weights = [list(each.network.parameters()) for each in (first, again)]
+    assert any(not weight.is_contiguous() for weight in weights[0])
+    for before, after in zip(*weights, strict=True):
+        assert torch.equal(after, before)
+        for name in ("exp_avg", "exp_avg_sq"):
+            moment = again.optimiser.state[after][name]
+            assert torch.equal(moment, first.optimiser.state[before][name])
+            assert moment.stride() == after.stride()
+
+
 @pytest.mark.parametrize("step", [1, 4, 8, 11])
 def test_a_signal_between_two_steps_loses_nothing(tiny_config, tiny_set, tmp_path, step):
     straight = trainer(tiny_config, tiny_set)
