@@ -1,5 +1,6 @@
 """What the docs show works: Python snippets run, commands and links exist."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -74,3 +75,23 @@ def test_links_and_make_targets_lead_somewhere(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:`|^ *)make ([a-z-]+)", text, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+KEPT = sorted((ROOT / "docs/runs").glob("*/*/metrics.json"))
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_the_results_page_quotes_the_runs_that_are_kept(path):
+    """Its rows end in the scores and the time that the run's own files have."""
+    told = json.loads(path.read_text())
+    last = json.loads((path.parent / "history.jsonl").read_text().splitlines()[-1])
+    figures = []
+    for name in ("acc", "nmi", "ari"):
+        assert last[name] == told["scores"][name]
+        figures.append(f"**{told['scores'][name]:.3f}**".replace("*0.", "*."))
+    row = f"| {' | '.join(figures)} | **{told['training_seconds']:,.0f} s** |"
+    assert row in (ROOT / "docs/results.md").read_text()
+
+
+def test_runs_are_kept():
+    assert len(KEPT) >= 4

@@ -1,10 +1,12 @@
 """`dcdc reproduce` from end to end, on a tiny set with a tiny network."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,3 +207,15 @@ def test_every_table_is_listed_without_any_data(dcdc):
         code, out, err = dcdc("reproduce", name, "--list")
         assert (code, err) == (0, "")
         assert "dcdc fit cifar100-20 --preset cifar100-20-paper --seed 0 --run " in out
+
+
+def test_what_is_done_is_shown_without_data_and_nothing_is_written(dcdc, tmp_path):
+    kept = Path(__file__).parents[2] / "docs/runs"
+    shutil.copytree(kept, tmp_path / "kept")
+    before = sorted((tmp_path / "kept").rglob("*"))
+    code, out, err = dcdc("reproduce", "main", "--show", "--out", "kept", "--dataset", "cifar10")
+    assert (code, err) == (0, "")
+    shown = [line for line in out.splitlines() if line.startswith("CIFAR-10 ")]
+    assert ["the paper's recipe  0      200 " in line for line in shown] == [True, False]
+    assert ["our recipe          0      235 " in line for line in shown] == [False, True]
+    assert sorted((tmp_path / "kept").rglob("*")) == before

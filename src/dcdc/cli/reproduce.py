@@ -1,7 +1,7 @@
 """`dcdc reproduce TABLE`: the paper's tables run here, ours beside the paper's."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dcdc.data import ImageSet
     from dcdc.reproduce.runs import Options, Run
     from dcdc.reproduce.sequence import Ended
+    from dcdc.reproduce.summary import RowResult
     from dcdc.reproduce.tables import Row, Table
 
 
@@ -46,6 +47,9 @@ def reproduce(
     list_only: Annotated[
         bool, typer.Option("--list", help="Show each run's state and command; train nothing.")
     ] = False,
+    show_only: Annotated[
+        bool, typer.Option("--show", help="Show the table as far as it is done; train nothing.")
+    ] = False,
     device: DeviceName = "auto",
     settings: Annotated[
         list[str] | None,
@@ -63,7 +67,9 @@ def reproduce(
     started = time.monotonic()
     check_session(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
 
+    from dcdc.cli.console import say
     from dcdc.reproduce.outcome import read_outcome
+    from dcdc.reproduce.record import write_table
     from dcdc.reproduce.runs import Options, check_settings, plan
 
     whole = find_table(table)
@@ -81,10 +87,14 @@ def reproduce(
     if list_only:
         _list(runs)
         return
+    if show_only:
+        _show(whole, rows, options, {})
+        return
     deadline = None if minutes is None else started + 60 * minutes
     _require_means(runs)
     ended = _carry_out(runs, deadline, quiet)
-    _show(whole, rows, options, ended)
+    for path in write_table(whole, _show(whole, rows, options, ended.faults), options):
+        say(f"written: {path}")
     folders = {run.folder: run for run in runs}
     left = sum(read_outcome(run).state != "done" for run in folders.values())
     leave(ended, left, len(folders))
@@ -163,16 +173,15 @@ def _carry_out(runs: Sequence["Run"], deadline: float | None, quiet: bool) -> "E
     return session.carry_out(runs)
 
 
-def _show(table: "Table", rows: Sequence["Row"], options: "Options", ended: "Ended") -> None:
-    """The rows asked for are shown; the files hold the whole table."""
-    from dcdc.cli.console import say
+def _show(
+    table: "Table", rows: Sequence["Row"], options: "Options", faults: Mapping[Path, str]
+) -> list["RowResult"]:
+    """The rows asked for are shown; the whole table is returned."""
     from dcdc.cli.reproduce_table import print_table
-    from dcdc.reproduce.record import write_table
     from dcdc.reproduce.runs import settings_text
     from dcdc.reproduce.summary import summarise
 
-    summary = summarise(table.rows, options, ended.faults)
+    summary = summarise(table.rows, options, faults)
     shown = [result for result in summary if result.row in rows]
     print_table(table, shown, settings_text(table, options))
-    for path in write_table(table, summary, options):
-        say(f"written: {path}")
+    return summary

@@ -69,7 +69,7 @@ def state_text(result: Result) -> str:
     """done, missing, begun with its epochs; and a fault, if there was one."""
     state: str = result.outcome.state
     if state == "begun":
-        state = f"begun, at {result.outcome.epochs} of {result.run.config.train.epochs} epochs"
+        state = f"begun, at {result.outcome.epochs} of {result.run.epochs} epochs"
     if state == "other":
         state = "another run"
     return f"{state}; failed: {result.fault}" if result.fault else state

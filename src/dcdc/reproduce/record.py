@@ -66,7 +66,7 @@ def _run(result: Result) -> dict[str, Any]:
         "state": outcome.state,
         "fault": result.fault or None,
         "epochs": outcome.epochs,
-        "epochs_wanted": run.config.train.epochs,
+        "epochs_wanted": run.epochs,
         "epochs_of_preset": run.full_epochs,
         "changes": _told(run),
         "chosen": {name: _epoch(epoch) for name, epoch in outcome.chosen.items()},

@@ -53,13 +53,23 @@ class Run:
     folder: Path
 
     @property
+    def epochs(self) -> int:
+        """Of all its phases."""
+        return _of_all_phases(self.config)
+
+    @property
     def full_epochs(self) -> int:
-        return preset(self.preset).train.epochs
+        """Of its preset."""
+        return _of_all_phases(preset(self.preset))
 
     def named(self) -> RunConfig:
         """With the source that a new run takes."""
         source = self.config.data.source or self.dataset
         return replace(self.config, data=replace(self.config.data, source=source))
+
+
+def _of_all_phases(config: RunConfig) -> int:
+    return config.instance.epochs + config.train.epochs + config.self_label.epochs
 
 
 def plan(row: Row, options: Options) -> list[Run]:
