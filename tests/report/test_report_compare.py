@@ -62,7 +62,7 @@ def runs(facts):
 def test_the_table_has_a_row_for_each_run_and_marks_the_best(runs):
     one, two = table_rows(runs)
     assert [text for text, _ in two] == [
-        *("two", "0.900", "0.100", "0.500", "5", "3", "4", "1 min 23 s"),
+        *("two", "0.900", "0.100", "0.500", "5", "3", "4", "1:23 min"),
         *("cpu (x86_64, 2 threads)", "8"),
     ]
     assert [best for _, best in two[1:4]] == [True, False, False]
@@ -178,7 +178,7 @@ def test_the_page_is_self_contained_and_says_it_all(facts, runs, write_run, make
         "2 runs compared: clusters of digits",
         "different data",
         "loss.temperature0.50.125",
-        "1 min 23 s",
+        "1:23 min",
         "The run left no sample",
     ):
         assert expected in page.text, expected

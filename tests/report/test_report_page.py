@@ -149,7 +149,7 @@ def test_the_page_says_what_was_run_and_what_came_out(whole):
         "Clusters of digits",
         "5 of 8 \N{MULTIPLICATION SIGN} 8, grey",
         "3 (2 in use)",
-        "1 min 23 s",
+        "1:23 min",
         "cpu (x86_64, 2 threads)",
         "DCDC0.600",  # ACC: three of five images
         "K-Means on pixels0.5000.1230.1000.900",
@@ -337,7 +337,7 @@ def test_images_from_python_have_no_command(make_facts):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.94, "0.9 s"), (41.6, "42 s"), (59.9, "1 min 00 s"), (7384, "2 h 03 min")],
+    [(0.94, "0.9 s"), (41.6, "42 s"), (59.9, "1:00 min"), (7384, "2:03 h")],
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text

@@ -165,14 +165,15 @@ def _details(facts: RunFacts) -> list[tuple[str, str]]:
 
 
 def duration(seconds: float) -> str:
+    """Short enough for one line of a tile."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
 
 
 def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
