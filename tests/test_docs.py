@@ -9,6 +9,7 @@ import pytest
 
 from dcdc.config import with_values
 from dcdc.presets import suggest
+from dcdc.reproduce.summary import dotted
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -88,7 +89,7 @@ def test_the_results_page_quotes_the_runs_that_are_kept(path):
     figures = []
     for name in ("acc", "nmi", "ari"):
         assert last[name] == told["scores"][name]
-        figures.append(f"**{told['scores'][name]:.3f}**".replace("*0.", "*."))
+        figures.append(f"**{dotted(told['scores'][name])}**")
     row = f"| {' | '.join(figures)} | **{told['training_seconds']:,.0f} s** |"
     assert row in (ROOT / "docs/results.md").read_text()
 

@@ -98,11 +98,10 @@ def _outputs(
         with torch.inference_mode():
             for chunk in chunks:
                 images = prepare(to_float(chunk))  # in full precision, as in training
-                # Twice where it is one alone, which other convolutions would add up otherwise.
+                # One alone is shown twice: for a single image convolutions add up in another order.
+                shown = images if len(images) > 1 else images.repeat(2, 1, 1, 1)
                 with autocast():
-                    output = network(
-                        images if len(images) > 1 else images.repeat(2, 1, 1, 1), heads
-                    )
+                    output = network(shown, heads)
                 yield output.first(len(images))
     finally:
         network.train(was_training)

@@ -36,7 +36,10 @@ def _place(chunk, end0, end1, end2, end3, chunk_rows: tl.constexpr):
 
 @triton.jit
 def _inside(row, rows, column, channels: tl.constexpr, block_channels: tl.constexpr):
-    """Constant along a row where the channels fill the block: 16 bytes are then one load."""
+    """Constant along a row where the channels fill the block: 16 bytes are then one load.
+
+    A kernel that goes backwards asks for the tile before its first one too: that has rows below 0.
+    """
     inside = ((row >= 0) & (row < rows))[:, None]
     if channels % block_channels != 0:
         inside = inside & (column < channels)[None, :]
