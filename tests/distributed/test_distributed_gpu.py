@@ -11,7 +11,7 @@ from peers import free_port
 
 from dcdc.engine.checkpoints import CHECKPOINTS, list_checkpoints, load_checkpoint
 
-DEEP = ["--set", "network.trunk=resnet18", "--set", "instance.epochs=1"]
+DEEP = ["--no-report", "--set", "network.trunk=resnet18", "--set", "instance.epochs=1"]
 DEEP += ["--set", "instance.batch_size=16", "--set", "self_label.epochs=1"]
 DEEP += ["--set", "self_label.batch_size=16"]
 # A tiny set has some images just above a threshold or just below it; all are above this one.
@@ -22,28 +22,59 @@ for phase in ("instance", "train", "self_label"):
     DEEP += ["--set", f"{phase}.learning_rate=1e-7"]
 
 
+# With so few images what a layer rounds away is a hundred times that of a gradient. So only what
+# rounds little is compared weight by weight: float32 on a CPU, and on a GPU without TF32.
+
+
 @pytest.mark.parametrize(
-    ("device", "precision", "of_losses", "of_gradients"),
+    ("device", "of_losses", "of_gradients"),
     [
-        pytest.param("cpu", "float32", 1e-5, 0.02, marks=pytest.mark.slow),
-        pytest.param("cuda", "float32", 1e-3, 0.05, marks=pytest.mark.gpu),
-        pytest.param("cuda", "bfloat16", 0.02, 0.3, marks=pytest.mark.gpu),
+        pytest.param("cpu", 1e-5, 0.02, marks=pytest.mark.slow),
+        pytest.param("cuda", 1e-3, 0.05, marks=pytest.mark.gpu),
     ],
 )
 def test_a_step_with_its_collectives_inside_is_the_step_without(
-    tiny_file, tiny_flags, tmp_path, device, precision, of_losses, of_gradients
+    tiny_file, tiny_flags, tmp_path, device, of_losses, of_gradients
 ):
+    flags = [*tiny_flags, "--device", device, "--set", "train.precision=float32"]
+    losses, moments = without_and_with_collectives(tiny_file, flags, tmp_path, device)
+    assert losses["exchanging"] == pytest.approx(losses["alone"], rel=of_losses)
+    for key, expected in moments["alone"].items():
+        away = (moments["exchanging"][key] - expected).norm()
+        assert away <= of_gradients * expected.norm(), key
+
+
+@pytest.mark.gpu
+def test_in_bfloat16_too_but_for_its_digits(tiny_file, tiny_flags, tmp_path):
+    flags = [*tiny_flags, "--device", "cuda", "--set", "train.precision=bfloat16"]
+    losses, moments = without_and_with_collectives(tiny_file, flags, tmp_path, "cuda")
+    *expected, expected_of_labels = losses["alone"]
+    *found, found_of_labels = losses["exchanging"]
+    assert found == pytest.approx(expected, rel=0.02)
+    # A label is the largest of some shares: where two are as large, one of 48 labels is another.
+    assert found_of_labels == pytest.approx(expected_of_labels, rel=0.05)
+    heads, _ = sorted({checkpoint for checkpoint, _ in moments["alone"]})
+    alone, exchanging = (
+        torch.cat([tensor.flatten() for (of, _), tensor in moments[name].items() if of == heads])
+        for name in ("alone", "exchanging")
+    )
+    assert torch.cosine_similarity(alone, exchanging, dim=0) > 0.5
+
+
+def without_and_with_collectives(
+    tiny_file, flags, folder, device
+) -> tuple[dict[str, list[float]], dict[str, dict[tuple[str, str], torch.Tensor]]]:
+    """Every epoch's losses; Adam's first moments at the end of the heads and of self-labels."""
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    flags = [*tiny_flags, "--device", device, "--no-report", *DEEP]
-    flags += ["--set", f"train.precision={precision}"]
     losses, moments = {}, {}
     for name, forced in (("alone", "0"), ("exchanging", "1")):
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "1"]
         launcher += ["--master-port", str(free_port()), "-m", "dcdc", "fit", str(tiny_file)]
+        settings = {"DCDC_FORCE_COLLECTIVES": forced, "DCDC_TIMEOUT": "60"}
         finished = subprocess.run(
-            [sys.executable, *launcher, "--run-folder", str(tmp_path / name), *flags],
-            env=os.environ | {"DCDC_FORCE_COLLECTIVES": forced, "DCDC_TIMEOUT": "60"},
+            [sys.executable, *launcher, "--run-folder", str(folder / name), *flags, *DEEP],
+            env=os.environ | settings | {"NVIDIA_TF32_OVERRIDE": "0"},
             capture_output=True,
             text=True,
             timeout=400,
@@ -51,18 +82,13 @@ def test_a_step_with_its_collectives_inside_is_the_step_without(
         )
         assert finished.returncode == 0, finished.stderr
         assert "cannot be captured" not in finished.stderr
-        lines = (tmp_path / name / "history.jsonl").read_text().splitlines()
+        lines = (folder / name / "history.jsonl").read_text().splitlines()
         losses[name] = [json.loads(line)["loss"] for line in lines]
-        kept = list_checkpoints(tmp_path / name / CHECKPOINTS)  # of the heads, of self-labels
         moments[name] = {
             (path.name, key): tensor
-            for path in kept
+            for path in list_checkpoints(folder / name / CHECKPOINTS)
             for key, tensor in load_checkpoint(path).tensors.items()
             if key.endswith("/exp_avg")
         }
-    # other orders of adding up
-    assert losses["exchanging"] == pytest.approx(losses["alone"], rel=of_losses)
     assert len(moments["alone"]) == len(moments["exchanging"]) > 120
-    for key, expected in moments["alone"].items():
-        away = (moments["exchanging"][key] - expected).norm()
-        assert away <= of_gradients * expected.norm(), key
+    return losses, moments
