@@ -1,17 +1,20 @@
-"""Which commit the code that runs is of, where it runs from a clone."""
+"""Which commit the code that runs is of: a clone knows, elsewhere `DCDC_COMMIT` may say."""
 
+import os
 import subprocess
 from pathlib import Path
 
+VARIABLE = "DCDC_COMMIT"
 _SECONDS = 5
 
 
 def own_commit() -> str | None:
-    """Short name of the commit, with `-dirty` for changes beside it; None outside a clone."""
+    """Short name of the commit, with `-dirty` for changes beside it; outside a clone what the
+    environment says, or None."""
     here = Path(__file__)
     # An installed package may lie inside somebody else's repository: then it is not tracked.
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
-        return None
+        return os.environ.get(VARIABLE) or None
     return _git(here.parent, "describe", "--always", "--dirty", "--exclude", "*")
 
 
