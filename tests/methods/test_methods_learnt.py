@@ -141,4 +141,4 @@ def test_the_table_keeps_its_published_order():
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
         *("dec", "iic", "pica", "dcdc"),
     )
-    assert list(METHODS) == [name for name in published if name in METHODS]
+    assert [name for name in METHODS if name != "untrained"] == list(published)

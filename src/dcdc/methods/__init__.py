@@ -1,4 +1,4 @@
-"""The methods of the paper's table, by name: a file with a function `cluster`, and a line here."""
+"""The methods of the paper's table and a control: a file with a function `cluster`, a line here."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +27,7 @@ METHODS = {
     "sc": Entry("SC", "sc"),
     "ac": Entry("AC", "ac"),
     "nmf": Entry("NMF", "nmf"),
+    "untrained": Entry("Untrained", "untrained"),
     "ae": Entry("AE", "ae"),
     "dae": Entry("DAE", "dae"),
     "dcgan": Entry("DCGAN", "dcgan"),

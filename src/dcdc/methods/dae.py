@@ -43,9 +43,8 @@ _RECOLOURED: dict[str, Any] = {
     **{"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1},
     "flip": 0.5,
 }
-
-
-_CROPPED: dict[str, Any] = {"crop_scale": (0.3, 1.0), "grey": 0.2}
+SMALLEST_CROP = 0.3
+"""Of a photo's area."""
 
 
 def cluster(
@@ -79,9 +78,9 @@ def cluster(
     return Clustering(assignments, features=codes, network=network)
 
 
-def corruption_for(studio: Studio) -> Corruption:
+def corruption_for(studio: Studio, smallest_crop: float = SMALLEST_CROP) -> Corruption:
     if studio.of_photos:
-        return PerturbedCopy(**_CROPPED, **_RECOLOURED)
+        return PerturbedCopy(crop_scale=(smallest_crop, 1.0), grey=0.2, **_RECOLOURED)
     grey = studio.image_set.channels == 1
     perturbed = PerturbedCopy(**(_MOVED if grey else _MOVED | _RECOLOURED))
 

@@ -4,6 +4,7 @@ Shapes: N images, D numbers of a code, K clusters.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -129,7 +130,7 @@ class Studio:
         return epochs_for(n_steps, self.image_set.n_images, self.batch_size)
 
     def train(self, *phases: ShortPhase) -> None:
-        with cpu_threads(self._threads):
+        with self.threads():
             train_shortly(
                 phases,
                 self.store,
@@ -141,13 +142,12 @@ class Studio:
 
     def codes(self, network: nn.Module, encode: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
         """N x D"""
-        with cpu_threads(self._threads):
+        with self.threads():
             return codes_of(network, encode, self.store).cpu().numpy()
 
-    @property
-    def _threads(self) -> int:
+    def threads(self) -> AbstractContextManager[None]:
         """Small images are fastest, and give the same numbers everywhere, on one."""
-        return 1 if self.image_set.side <= TINY else 0
+        return cpu_threads(1 if self.image_set.side <= TINY else 0)
 
 
 def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:

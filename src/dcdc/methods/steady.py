@@ -1,0 +1,42 @@
+"""Directions in which images differ from each other more than from their own perturbed copies.
+
+Fisher, The use of multiple measurements in taxonomic problems, 1936, with every image a class of
+its own. Shapes: N images, F features.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+FLOOR = 1e-4
+"""Of the mean variance of copies: what varies less is taken to vary so much."""
+
+
+def steady_directions(chunks: Iterable[Tensor], n: int) -> NDArray[np.float32]:
+    """N x n: the images' mean copies along the n steadiest directions, the steadiest last.
+
+    A chunk: the features of each of r copies of some images, r x images x F. At most as many
+    directions as there are features, and less than there are images.
+    """
+    means: list[Tensor] = []
+    within = torch.zeros((), dtype=torch.float64)
+    n_spare = 0
+    for copies in chunks:
+        mean = copies.mean(dim=0)
+        apart = (copies - mean).flatten(0, 1)
+        within = within + (apart.T @ apart).double().cpu()
+        n_spare += len(apart) - len(mean)
+        means.append(mean.cpu())
+    centred = torch.cat(means)
+    centred -= centred.mean(dim=0)
+    variances, axes = torch.linalg.eigh(within / max(n_spare, 1))
+    least = FLOOR * variances.mean().clamp_min(torch.finfo(torch.float32).tiny)
+    whitening = axes / (variances.clamp_min(0) + least).sqrt()
+    between = (centred.T @ centred).double() / len(centred)
+    _, steadiest = torch.linalg.eigh(whitening.T @ between @ whitening)
+    n = min(n, len(axes), len(centred) - 1)
+    found: NDArray[np.float32] = (centred @ (whitening @ steadiest[:, -n:]).float()).numpy()
+    return found
