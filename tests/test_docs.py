@@ -35,10 +35,10 @@ def test_python_snippets_run(snippet, tmp_path, monkeypatch):
         if module in EXTRAS:
             pytest.importorskip(module, reason=f"pip install 'dcdc[{EXTRAS[module]}]'")
     monkeypatch.chdir(tmp_path)
-    # Two epochs show that a snippet works; what it reaches is in docs/results.md.
+    # One epoch shows that a snippet works; what it reaches is in docs/results.md.
     monkeypatch.setattr(
         "dcdc.config_for_images.suggest",
-        lambda **images: with_values(suggest(**images), {"train.epochs": 2}),
+        lambda **images: with_values(suggest(**images), {"train.epochs": 1}),
     )
     exec(compile(snippet, "snippet", "exec"), {"__name__": "snippet"})
 

@@ -104,9 +104,16 @@ def undisturbed(finish, run, photos, tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)]
+    ("number", "code", "suffix"),
+    [
+        (signal.SIGKILL, -9, "csv"),
+        (signal.SIGKILL, -9, "parquet"),
+        (signal.SIGINT, 130, "csv"),
+        (signal.SIGTERM, 143, "parquet"),
+        pytest.param(signal.SIGINT, 130, "parquet", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, "csv", marks=pytest.mark.slow),
+    ],
 )
 def test_stopped_it_goes_on_and_ends_byte_for_byte_as_undisturbed(
     dcdc, finish, run, photos, undisturbed, tmp_path, number, suffix, code

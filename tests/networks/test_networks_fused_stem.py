@@ -163,7 +163,7 @@ def slow_case(*values):
     [
         slow_case((3, 1), 2, (8, 8), 16, F32, True, False, 8),
         ((1, 2), 3, (5, 4), 20, F32, True, False, 1),  # the block of channels is not full
-        ((5, 2), 1, (17, 17), 16, F32, False, True, 1),  # several tiles a chunk
+        slow_case((5, 2), 1, (17, 17), 16, F32, False, True, 1),  # several tiles a chunk
         ((2, 3), 2, (4, 7), 64, F16, True, True, 1),
         slow_case((2, 1, 1, 3), 3, (9, 2), 16, F16, True, False, 4),
         ((4,), 4, (1, 6), 16, F16, False, False, 1),
