@@ -202,6 +202,7 @@ def test_the_kernels_match_torchs_convolution_norm_relu_and_pool(device, run, de
     assert_alike(run(images, (2, 5)), eager(images, (2, 5)))
 
 
+@pytest.mark.slow  # Triton's interpreter
 def test_of_equal_pixels_the_first_is_taken(device, run):
     """Images of one value: all windows that see no border have four equal pixels."""
     images = stem(device, 4, 2, (8, 9))
@@ -212,6 +213,7 @@ def test_of_equal_pixels_the_first_is_taken(device, run):
     assert_alike(run(images, (4,)), slow(images, (4,)))
 
 
+@pytest.mark.slow  # Triton's interpreter
 @pytest.mark.parametrize("dtype", [F32, slow_case(F16)])
 def test_scales_may_be_negative_or_zero(device, run, dtype):
     """Then the least convolved pixel is the largest, or all of them are the bias."""
@@ -236,6 +238,7 @@ def test_images_far_from_zero_keep_their_variance(device, run, side, processors)
     assert_alike(found, expected, float32=1e-3)
 
 
+@pytest.mark.slow  # Triton's interpreter
 def test_a_closed_relu_passes_nothing_on(device, run):
     images = stem(device, 4, 2, (6, 5))
     images.bias[1] = -100
@@ -252,6 +255,7 @@ def test_a_fork_with_one_reader_has_that_ones_gradient(device, run, read):
     assert_alike(run(images, (1, 3), 0, read), slow(images, (1, 3)))
 
 
+@pytest.mark.slow  # Triton's interpreter
 def test_a_nan_reaches_its_group_alone(device, run):
     images = stem(device, 4, 2, (3, 4))
     images.images[0, 0, 1, 1] = float("nan")
@@ -261,6 +265,7 @@ def test_a_nan_reaches_its_group_alone(device, run):
     assert found["d_filters"].isnan().all()
 
 
+@pytest.mark.slow  # Triton's interpreter
 def test_a_channel_that_is_constant_becomes_its_bias(device, run):
     images = stem(device, 5, 2, (7, 7))
     images.filters[1] = 0
@@ -270,6 +275,7 @@ def test_a_channel_that_is_constant_becomes_its_bias(device, run):
     assert all(tensor.isfinite().all() for tensor in found.values())
 
 
+@pytest.mark.slow  # Triton's interpreter
 def test_gradients_in_another_layout_are_taken_too(device, run):
     images = stem(device, 4, 2, (4, 6))
     strided = replace(images, slopes=tuple(slope.contiguous() for slope in images.slopes))

@@ -135,7 +135,7 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.rpartition(".")[2])
 def test_killed_while_files_are_put_in_place_it_goes_on(
     predicted, photos, out, step, when, exit_code, tmp_path, monkeypatch
