@@ -214,7 +214,7 @@ def test_of_equal_pixels_the_first_is_taken(device, run):
 
 
 @pytest.mark.slow  # Triton's interpreter
-@pytest.mark.parametrize("dtype", [F32, slow_case(F16)])
+@pytest.mark.parametrize("dtype", [F32, F16])
 def test_scales_may_be_negative_or_zero(device, run, dtype):
     """Then the least convolved pixel is the largest, or all of them are the bias."""
     images = stem(device, 5, 2, (6, 7), dtype=dtype)
