@@ -1,13 +1,15 @@
 """Run folders that never ran: what is read from them, and what the table says of them."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dcdc.config import to_mapping, with_values
 from dcdc.reproduce.markdown import markdown
-from dcdc.reproduce.outcome import read_outcome
+from dcdc.reproduce.outcome import Outcome, read_outcome
 from dcdc.reproduce.record import record, write_table
 from dcdc.reproduce.runs import Options, plan
 from dcdc.reproduce.summary import Figure, dotted, epochs_text, summarise
@@ -30,6 +32,7 @@ def leave(run, *, accs=(0.2, 0.4, 0.3), done=True, **values) -> None:
     lines = [
         {
             "epoch": epoch,
+            "seconds": 2.0,
             "cluster_head/sample_view": 5 - epoch,
             "active_clusters": 2,
             **{"acc": acc, "nmi": acc, "ari": acc},
@@ -93,6 +96,70 @@ def test_a_source_that_is_given_must_be_the_runs_own(options):
     )
     assert given.folder == run.folder
     assert "data.source is 'here', was 'elsewhere'" in read_outcome(given).fault
+
+
+def test_a_shorter_run_is_read_from_the_longer_one_that_begins_with_it(options):
+    (whole,) = planned("repeat", replace(options, epochs=None))
+    (run,) = planned("repeat", options)
+    leave(whole, accs=(0.2, 0.5, 0.3, 0.9), done=False)
+    assert read_outcome(run).state == "missing"  # a run that goes on may still be taken back
+    (whole.folder / "metrics.json").write_text(json.dumps(METRICS))
+    outcome = read_outcome(run)
+    assert (outcome.state, outcome.epochs, outcome.longer) == ("done", 3, whole.folder)
+    assert outcome.chosen["last"].scores["acc"] == 0.3
+    assert outcome.chosen["by_labels"].epoch == 2
+    assert outcome.metrics["training_seconds"] == 6
+    summary = summarise(table("repeat").rows[:1], options, {})
+    text = markdown(table("repeat"), summary, "")
+    assert "| 3 of 200 epochs |" in text
+    told = f"| the first epochs of {whole.folder.name} | a device | 1 (abc), torch 2 "
+    assert f"{told}| `{whole.folder}/config.json` |" in text
+    (found,) = record(table("repeat"), summary, "")["rows"][0]["runs"]
+    assert found["is_beginning_of_longer"]
+    assert found["config"] == f"{whole.folder}/config.json"
+    leave(run, accs=(0.1, 0.1, 0.1))  # its own files come first
+    assert read_outcome(run).chosen["last"].scores["acc"] == 0.1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: (whole.folder / "config.json").write_text("{"),
+        lambda whole: (whole.folder / "metrics.json").write_text("{"),
+        lambda whole: (whole.folder / "history.jsonl").write_text('{"epoch": 3}\n'),
+    ],
+)
+def test_a_longer_run_that_cannot_be_read_is_no_beginning(options, damage):
+    (whole,) = planned("repeat", replace(options, epochs=None))
+    (run,) = planned("repeat", options)
+    leave(whole)
+    assert read_outcome(run).state == "done"
+    damage(whole)
+    assert read_outcome(run) == Outcome("missing")
+
+
+def test_a_longer_run_of_another_config_or_not_evaluated_there_is_no_beginning(options):
+    (whole,) = planned("repeat", replace(options, epochs=None))
+    (run,) = planned("repeat", options)
+    leave(whole, **{"loss.temperature": 0.9})
+    assert read_outcome(run).state == "missing"
+    shutil.rmtree(whole.folder)
+    leave(whole)
+    lines = [json.loads(line) for line in (whole.folder / "history.jsonl").open()]
+    del lines[2]["active_clusters"]
+    (whole.folder / "history.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert read_outcome(run).state == "missing"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["train.schedule=cosine", "train.over_clustering_first=0.5", "self_label.epochs=1"],
+)
+def test_a_length_that_changes_the_first_epochs_makes_another_run(options, setting):
+    (run,) = planned("repeat", options)
+    assert run.longer == planned("repeat", replace(options, epochs=None))[0].folder
+    assert planned("repeat", replace(options, settings=(setting,)))[0].longer is None
+    assert planned("repeat", replace(options, epochs=300))[0].longer is None
 
 
 def test_a_table_says_what_was_run_and_a_dash_for_the_rest(options):

@@ -66,6 +66,21 @@ def history(run: Run) -> list[dict]:
     return [{**json.loads(line), "seconds": 0} for line in text.splitlines()]
 
 
+def test_the_first_epochs_of_a_longer_run_are_the_shorter_run(bench, make_run):
+    """As they would be if it had been trained: number for number."""
+    longer, alone = make_run("longer", **{"train.epochs": 3}), make_run("alone")
+    bench.session.carry_out([longer, alone])
+    steps, shared = bench.watched.steps, replace(make_run("shared"), longer=longer.folder)
+    bench.session.carry_out([shared])
+    assert bench.watched.steps == steps
+    assert not shared.folder.exists()
+    assert history(longer)[:2] == history(alone)
+    expected, found = read_outcome(alone), read_outcome(shared)
+    assert (found.state, found.epochs, found.chosen) == ("done", 2, expected.chosen)
+    assert found.metrics["device"] == expected.metrics["device"]
+    assert found.metrics["training_seconds"] < read_outcome(longer).metrics["training_seconds"]
+
+
 def test_what_is_missing_is_trained_once_and_shared_images_are_read_once(bench, make_run):
     first, second = make_run("a"), make_run("b", **{"train.seed": 1})
     ended = bench.session.carry_out([first, second, first])

@@ -123,6 +123,8 @@ def _list(runs: Sequence["Run"]) -> None:
         outcome = read_outcome(run)
         resume = outcome.state == "begun"
         say(f"{outcome.state:9}{command(run, source=outcome.source, resume=resume)}")
+        if outcome.longer is not None:
+            say(f"{'':9}as the first epochs of {outcome.longer}")
         if outcome.fault:
             say(f"{'':9}{outcome.fault}")
 

@@ -52,7 +52,7 @@ def smallest_loss(
     best, least = None, math.inf
     for line in history:
         loss = cluster_head_loss(line, weights)
-        if _is_evaluated(line) and loss is not None and loss <= least:
+        if is_evaluated(line) and loss is not None and loss <= least:
             best, least = line, loss
     return best
 
@@ -79,7 +79,7 @@ def cluster_head_loss(line: Mapping[str, Any], weights: Mapping[str, float]) -> 
     return sum(weight * value for weight, value in terms if value is not None)
 
 
-def _is_evaluated(line: Mapping[str, Any]) -> bool:
+def is_evaluated(line: Mapping[str, Any]) -> bool:
     return "active_clusters" in line
 
 

@@ -60,7 +60,7 @@ def _run_cells(result: Result) -> list[str]:
         state_text(result),
         str(outcome.metrics.get("device", "-")),
         version_text(result),
-        f"`{run.folder / 'config.json'}`" if is_known else "-",
+        f"`{(outcome.longer or run.folder) / 'config.json'}`" if is_known else "-",
         f"`{command(run, source=outcome.source)}`",
     ]
 
@@ -68,6 +68,8 @@ def _run_cells(result: Result) -> list[str]:
 def state_text(result: Result) -> str:
     """done, missing, begun with its epochs; and a fault, if there was one."""
     state: str = result.outcome.state
+    if result.outcome.longer is not None:
+        state = f"the first epochs of {result.outcome.longer.name}"
     if state == "begun":
         state = f"begun, at {result.outcome.epochs} of {result.run.epochs} epochs"
     if state == "other":

@@ -61,19 +61,21 @@ def _row(result: RowResult) -> dict[str, Any]:
 
 def _run(result: Result) -> dict[str, Any]:
     run, outcome = result.run, result.outcome
+    folder = outcome.longer or run.folder
     return {
         "seed": run.config.train.seed,
         "state": outcome.state,
         "fault": result.fault or None,
         "epochs": outcome.epochs,
+        "is_beginning_of_longer": outcome.longer is not None,
         "epochs_wanted": run.epochs,
         "epochs_of_preset": run.full_epochs,
         "changes": _told(run),
         "chosen": {name: _epoch(epoch) for name, epoch in outcome.chosen.items()},
         **{key: outcome.metrics.get(key) for key in _FROM_METRICS},
         "source": outcome.source or None,
-        "folder": str(run.folder),
-        "config": str(run.folder / "config.json"),
+        "folder": str(folder),
+        "config": str(folder / "config.json"),
         "command": command(run, source=outcome.source),
     }
 

@@ -51,6 +51,8 @@ class Run:
     config: RunConfig
     """Without a source where none was given: a run that was begun keeps its own."""
     folder: Path
+    longer: Path | None = None
+    """Folder of the run of the preset's length that begins as this one does, epoch for epoch."""
 
     @property
     def epochs(self) -> int:
@@ -86,9 +88,25 @@ def plan(row: Row, options: Options) -> list[Run]:
         if options.epochs is not None:
             values["train.epochs"] = options.epochs
         config = with_settings(with_values(recipe, values), options.settings)
-        folder = options.out / row.dataset / run_name(config, row.preset, recipe)
-        runs.append(Run(row.dataset, row.preset, config, folder))
+        home = options.out / row.dataset
+        longer = None
+        if _begins_alike(config, recipe):
+            whole = with_values(config, {"train.epochs": recipe.train.epochs})
+            longer = home / run_name(whole, row.preset, recipe)
+        folder = home / run_name(config, row.preset, recipe)
+        runs.append(Run(row.dataset, row.preset, config, folder, longer))
     return runs
+
+
+def _begins_alike(config: RunConfig, recipe: RunConfig) -> bool:
+    """Whether the recipe's own length would change nothing in the epochs that `config` has."""
+    train = config.train
+    return (
+        train.epochs < recipe.train.epochs
+        and train.schedule == "constant"
+        and (train.over_clustering_first == 0 or train.over_clustering_first >= 1)
+        and config.self_label.epochs == 0
+    )
 
 
 def check_settings(table: Table, settings: Iterable[str]) -> None:
