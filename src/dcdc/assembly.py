@@ -21,6 +21,7 @@ from dcdc.engine.head_start import start_head_by_k_means
 from dcdc.engine.neighbours import nearest_neighbours
 from dcdc.engine.objectives import Function, as_it_is, own_rows
 from dcdc.engine.observer import Observer
+from dcdc.engine.optimiser import Adam, Optimiser
 from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
@@ -144,16 +145,14 @@ def build_training(
     return Training(model, store, trainer)
 
 
-def _optimiser(
-    config: RunConfig, network: ClusteringNetwork, device: torch.device
-) -> torch.optim.Optimizer:
+def _optimiser(config: RunConfig, network: ClusteringNetwork, device: torch.device) -> Optimiser:
     rate = config.train.learning_rate
     if device.type != "cuda":
-        return torch.optim.Adam(network.parameters(), lr=rate, fused=device.type == "cpu")
+        return Adam(network.parameters(), rate, fused=device.type == "cpu")
     on_device = torch.tensor(rate, device=device)  # a captured step reads it there
     if config.train.precision == "bfloat16" and has_triton():
         return FlatAdam(network, on_device)
-    return torch.optim.Adam(network.parameters(), lr=on_device, fused=True, capturable=True)
+    return Adam(network.parameters(), on_device, fused=True)
 
 
 def _aside(device: torch.device, n_pixels: int) -> Aside | None:

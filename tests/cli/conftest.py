@@ -57,8 +57,10 @@ def on_terminal():
 def finished_once(tiny_file, tiny_flags, tmp_path_factory):
     """Training and drawing take seconds, and most tests only want to begin after them."""
     run = tmp_path_factory.mktemp("finished") / "tiny"
-    command = [sys.executable, "-m", "dcdc", "fit", tiny_file, "--run", run, "--quiet", *tiny_flags]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [sys.executable, "-X", "importtime", "-m", "dcdc"]
+    command += ["fit", tiny_file, "--run", run, "--quiet", *tiny_flags]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (run.parent / "imports").write_text(done.stderr)
     return run
 
 

@@ -232,6 +232,13 @@ def test_help_is_quick_because_torch_stays_out():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_training_on_a_cpu_does_without_torchs_compiler(finished_once):
+    """A second and a half, and 140 MB."""
+    imported = (finished_once.parent / "imports").read_text()
+    assert re.search(r"\| +torch\n", imported)
+    assert "torch._dynamo" not in imported
+
+
 @pytest.mark.parametrize("by", ["its restart", "its job"])
 def test_what_torchrun_starts_again_goes_on(dcdc, finished, tiny_file, tiny_flags, monkeypatch, by):
     monkeypatch.setenv("RANK", "0")

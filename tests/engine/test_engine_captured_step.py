@@ -137,20 +137,20 @@ def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_
     )
     plain, held = training(config, tiny_set), training(config, tiny_set)
     rate = torch.tensor(0.5)
-    held.optimiser.param_groups[0]["lr"] = rate
+    held.optimiser.lr = rate
     seen = {"plain": [], "held": []}
     for name, trainer in (("plain", plain), ("held", held)):
         step = trainer.steps[HEADS]
 
         def watched(indices, heads, name=name, trainer=trainer, step=step):
-            seen[name].append(float(trainer.optimiser.param_groups[0]["lr"]))
+            seen[name].append(float(trainer.optimiser.lr))
             return step(indices, heads)
 
         trainer.steps[HEADS] = watched
         trainer.train()
     assert seen["held"] == pytest.approx(seen["plain"], rel=1e-6)
     assert len(set(seen["held"])) > 5
-    assert held.optimiser.param_groups[0]["lr"] is rate
+    assert held.optimiser.lr is rate
 
 
 @pytest.mark.gpu

@@ -9,6 +9,7 @@ from dcdc.assembly import build_training
 from dcdc.config_for_images import resolve
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.optimiser import Adam
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
 from dcdc.networks.resnet import ResNet
 
@@ -106,13 +107,10 @@ def test_the_state_is_saved_and_loaded_into_the_same_place():
     built, other = network(), network()
     optimiser = FlatAdam(built, torch.tensor(1e-3), half=False)
     train(built, optimiser, 3)
-    saved = {
-        index: {name: value.clone() for name, value in values.items()}
-        for index, values in optimiser.state_dict()["state"].items()
-    }
+    saved = {name: value.clone() for name, value in optimiser.named_state().items()}
     fresh = FlatAdam(other, torch.tensor(1e-3), half=False)
     places = [span.first.data_ptr() for span in fresh.spans]
-    fresh.load_state_dict({"state": saved})
+    fresh.load_named_state(saved)
     other.load_state_dict(built.state_dict())
     assert places == [span.first.data_ptr() for span in fresh.spans]
     train(built, optimiser, 2)
@@ -188,9 +186,7 @@ def test_a_run_with_twins_follows_one_without(tiny_config, tiny_set):
                 if hasattr(layer, "twin"):
                     layer.twin = layer.twin_gradient = None
             rate = torch.tensor(config.train.learning_rate, device="cuda")
-            optimiser = torch.optim.Adam(
-                trainer.network.parameters(), lr=rate, fused=True, capturable=True
-            )
+            optimiser = Adam(trainer.network.parameters(), rate, fused=True)
             step.optimiser = trainer.optimiser = optimiser
         trainer.train()
         losses.append([line["loss"] for line in trainer.history])

@@ -123,7 +123,7 @@ def test_each_phase_begins_without_moments_and_with_its_own_schedule(config, tin
     built, rates, at_start = trainer(with_values(config, settings), tiny_set), {}, {}
 
     def note(kind, _indices, _heads):
-        rates.setdefault(kind, []).append(built.optimiser.param_groups[0]["lr"])
+        rates.setdefault(kind, []).append(built.optimiser.lr)
         if kind not in at_start:
             at_start[kind] = [
                 value.abs().max().item()

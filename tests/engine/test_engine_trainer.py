@@ -127,7 +127,7 @@ def test_the_schedule_sets_the_rate_of_each_step(tiny_config, tiny_set):
     rates, step = [], built.steps[HEADS]
 
     def note(indices, heads):
-        rates.append(built.optimiser.param_groups[0]["lr"])
+        rates.append(built.optimiser.lr)
         return step(indices, heads)
 
     built.steps[HEADS] = note

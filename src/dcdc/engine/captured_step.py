@@ -13,6 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.step import EagerStep
 
 _WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
@@ -130,10 +131,9 @@ def unchanged(step: EagerStep) -> Iterator[None]:
         step.generator.set_state(generator_state)
 
 
-def _state(optimiser: torch.optim.Optimizer) -> dict[tuple[int, str], Tensor]:
+def _state(optimiser: Optimiser) -> dict[tuple[int, str], Tensor]:
     return {
         (id(parameter), name): value
         for parameter, values in optimiser.state.items()
         for name, value in values.items()
-        if isinstance(value, Tensor)
     }

@@ -12,14 +12,12 @@ does.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dcdc.engine.optimiser import BETAS, EPS, Optimiser
 from dcdc.networks import ClusteringNetwork, Convolution
-
-BETAS, EPS = (0.9, 0.999), 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +37,11 @@ class Span:
     """The parameters' own parts of the buffers."""
 
 
-class FlatAdam(torch.optim.Optimizer):
+class FlatAdam(Optimiser):
     """For a ClusteringNetwork on one device; `lr` is a tensor there."""
 
     def __init__(self, network: ClusteringNetwork, lr: Tensor, half: bool = True) -> None:
-        super().__init__(network.parameters(), {"lr": lr})
+        super().__init__(network.parameters(), lr)
         layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
         convolved = [weight for layer in layers for weight in layer.parameters()]
         taken = {id(weight) for weight in convolved}
@@ -74,7 +72,7 @@ class FlatAdam(torch.optim.Optimizer):
 
     @property
     def flat_gradients(self) -> list[Tensor]:
-        """Those that convolutions leave here instead of in `weight.grad`."""
+        """What convolutions leave here instead of in `weight.grad`."""
         return [span.gradient for span in self.spans if span.twin is not None]
 
     def refresh(self) -> None:
@@ -84,9 +82,8 @@ class FlatAdam(torch.optim.Optimizer):
                 span.twin.copy_(span.weight)
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        assert closure is None
-        (group,) = self.param_groups
+    def step(self) -> None:
+        assert isinstance(self.lr, Tensor)
         for span in self.spans:
             if span.twin is None:
                 given = [weight.grad for weight in span.parameters if weight.grad is not None]
@@ -98,15 +95,7 @@ class FlatAdam(torch.optim.Optimizer):
             span.step.add_(1)
             # 1 - beta^n, which plain arithmetic would round off while n is small
             corrections = -torch.expm1(span.step * self._log_betas)
-            update(span, group["lr"], corrections)
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Into the buffers: a captured step knows their place."""
-        parameters = [weight for group in self.param_groups for weight in group["params"]]
-        for index, values in state_dict["state"].items():
-            held = self.state[parameters[index]]
-            for name, value in values.items():
-                held[name].copy_(value)
+            update(span, self.lr, corrections)
 
 
 def update(span: Span, rate: Tensor, corrections: Tensor) -> None:

@@ -6,6 +6,7 @@ Shapes: B images, N of the set, D numbers of a code.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +16,7 @@ from dcdc.augment import to_float
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
+from dcdc.engine.optimiser import Adam
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.terms import EpochTerms
 from dcdc.runtime.seeding import derive_generator
@@ -90,19 +92,16 @@ def adam_step(
     falls_over: int | None = None,
 ) -> ShortStep:
     """Descends the loss called `loss`; over `falls_over` steps the rate falls to 0 as a cosine."""
-    optimiser = torch.optim.Adam(parameters, lr=rate, fused=parameters[0].is_cuda)
-
-    def share(n_done: int) -> float:
-        return 1.0 if falls_over is None else learning_rate_factor("cosine", n_done, falls_over, 0)
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, share)
+    optimiser = Adam(parameters, rate, fused=parameters[0].is_cuda)
+    n_done = count()
 
     def step(batch: Batch) -> Terms:
-        optimiser.zero_grad(set_to_none=True)
+        if falls_over is not None:
+            optimiser.lr = rate * learning_rate_factor("cosine", next(n_done), falls_over, 0)
+        optimiser.zero_grad()
         terms = loss_of(batch)
         torch.autograd.backward(terms["loss"])
         optimiser.step()
-        schedule.step()
         return {name: term.detach() for name, term in terms.items()}
 
     return step

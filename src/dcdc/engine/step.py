@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
+from dcdc.engine.optimiser import Optimiser
 from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
@@ -24,7 +25,7 @@ class EagerStep:
         self,
         *,
         network: ClusteringNetwork,
-        optimiser: torch.optim.Optimizer,
+        optimiser: Optimiser,
         store: Store,
         objective: Objective,
         generator: torch.Generator,
@@ -48,7 +49,7 @@ class EagerStep:
     def train_on(self, images: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """`images` are B x C x H x W, uint8: the share's, where there is one."""
         copies = self.objective.copies(images, self._draw(images))
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         with self._gradients_aside():
             total, terms = self.objective.loss(self.network, copies, heads)
             torch.autograd.backward(total)
@@ -70,12 +71,7 @@ class EagerStep:
         return weight_gradients_aside(self.network, self.aside)
 
 
-def gradients_of(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+def gradients_of(optimiser: Optimiser) -> list[Tensor]:
     """All that its next step reads."""
-    found = [
-        weight.grad
-        for group in optimiser.param_groups
-        for weight in group["params"]
-        if weight.grad is not None
-    ]
-    return found + list(getattr(optimiser, "flat_gradients", ()))
+    found = [weight.grad for weight in optimiser.parameters if weight.grad is not None]
+    return found + optimiser.flat_gradients

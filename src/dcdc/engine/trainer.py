@@ -22,6 +22,7 @@ from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.neighbours import with_partners
 from dcdc.engine.observer import Observer
+from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.plan import HEADS, INSTANCE, Phase, Plan
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step
@@ -53,7 +54,7 @@ class Trainer:
         plan: Plan,
         steps: Mapping[str, Step],
         network: ClusteringNetwork,
-        optimiser: torch.optim.Optimizer,
+        optimiser: Optimiser,
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         start_cluster_head: Callable[[], None] = lambda: None,
@@ -222,11 +223,10 @@ class Trainer:
         progress = epochs_done + self.steps_done / self.plan.steps(self.epoch + 1)
         factor = learning_rate_factor(phase.schedule, progress, phase.epochs, phase.warmup_epochs)
         rate = phase.learning_rate * factor
-        for group in self.optimiser.param_groups:
-            if not isinstance(group["lr"], Tensor):
-                group["lr"] = rate
-            elif rate != self._rate:  # where a captured step reads it
-                group["lr"].fill_(rate)
+        if not isinstance(self.optimiser.lr, Tensor):
+            self.optimiser.lr = rate
+        elif rate != self._rate:  # where a captured step reads it
+            self.optimiser.lr.fill_(rate)
         self._rate = rate
 
     def _require_finite(self) -> None:
@@ -263,8 +263,7 @@ class Trainer:
         if self.folder is None:
             return
         tensors = {f"network/{name}": t for name, t in self.network.state_dict().items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser/{index}/{name}": t for name, t in state.items()}
+        tensors |= {f"optimiser/{name}": t for name, t in self.optimiser.named_state().items()}
         tensors |= {f"terms/{name}": total for name, total in self.terms.sums.items()}
         tensors["generator"] = self.generator.get_state()
         if self.neighbours is not None:
@@ -298,20 +297,9 @@ class Trainer:
                 )
         device = self.generator.device
         self.network.load_state_dict(under("network/"))
-        weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in under("optimiser/").items():
-            index, _, key = name.partition("/")
-            state.setdefault(int(index), {})[key] = _laid_out_as(weights[int(index)], tensor)
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        self.optimiser.load_named_state(under("optimiser/"))
         self.generator.set_state(checkpoint.tensors["generator"])
         self.neighbours = checkpoint.tensors.get("neighbours")
         self.terms.sums = {name: total.to(device) for name, total in under("terms/").items()}
         self.terms.counts = dict(checkpoint.extra["term_counts"])
         self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step
-
-
-def _laid_out_as(weight: Tensor, moment: Tensor) -> Tensor:
-    """Files know one layout; a fused optimiser walks through a weight's memory and its moments'."""
-    same = moment.shape == weight.shape
-    return torch.empty_like(weight, device=moment.device).copy_(moment) if same else moment

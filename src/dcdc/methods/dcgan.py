@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer
+from dcdc.engine.optimiser import Adam
 from dcdc.engine.short_training import Batch, ShortPhase, Terms
 from dcdc.losses import discriminator_loss, generator_loss
 from dcdc.methods.method import SILENT, Clustering, check_task
@@ -51,19 +52,18 @@ def cluster(
     assert isinstance(made_by, Generator)
     assert isinstance(told_by, Discriminator)
     making, telling = (
-        torch.optim.Adam(network.parameters(), lr=effort.learning_rate, betas=BETAS)
-        for network in (made_by, told_by)
+        Adam(network.parameters(), effort.learning_rate, BETAS) for network in (made_by, told_by)
     )
 
     def step(batch: Batch) -> Terms:
         noise = torch.randn(len(batch.images), N_NOISE, generator=batch.draws, device=studio.device)
         made: Tensor = made_by(noise)
         told = discriminator_loss(told_by(batch.images), told_by(made.detach()))
-        telling.zero_grad(set_to_none=True)
+        telling.zero_grad()
         torch.autograd.backward(told)
         telling.step()
         fooled = generator_loss(told_by(made))
-        making.zero_grad(set_to_none=True)
+        making.zero_grad()
         torch.autograd.backward(fooled)
         making.step()
         terms = {"loss": told + fooled, "discriminator": told, "generator": fooled}

@@ -1,0 +1,70 @@
+"""Adam here is torch.optim's to the last bit, and leaves torch's compiler out of the process."""
+
+import pytest
+import torch
+from torch import nn
+
+from dcdc.engine.optimiser import Adam
+
+
+def weights() -> list[nn.Parameter]:
+    """One laid out as convolutions have it, one plain, one that never has a gradient."""
+    drawn = torch.Generator().manual_seed(0)
+    shapes = ((4, 3, 3, 3), (5,), (2, 2))
+    made = [torch.randn(shape, generator=drawn) for shape in shapes]
+    made[0] = made[0].contiguous(memory_format=torch.channels_last)
+    return [nn.Parameter(tensor) for tensor in made]
+
+
+def train(parameters, optimiser, rates, set_rate) -> None:
+    drawn = torch.Generator().manual_seed(1)
+    for number, rate in enumerate(rates):
+        set_rate(optimiser, rate)
+        for parameter in parameters[: 1 + number % 2]:  # the plain one rests every other time
+            parameter.grad = torch.empty_like(parameter).normal_(generator=drawn)
+        optimiser.step()
+        optimiser.zero_grad()
+        assert all(parameter.grad is None for parameter in parameters)
+
+
+def ours(optimiser, rate) -> None:
+    optimiser.lr = rate
+
+
+def theirs(optimiser, rate) -> None:
+    optimiser.param_groups[0]["lr"] = rate
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.999)])
+def test_it_is_the_adam_of_torch(fused, betas):
+    found, expected = weights(), weights()
+    rates = (1e-2, 1e-2, 3e-3, 0.0, 1e-3)
+    adam = Adam(found, 1.0, betas, fused=fused)
+    reference = torch.optim.Adam(expected, lr=1.0, betas=betas, fused=fused)
+    train(found, adam, rates, ours)
+    train(expected, reference, rates, theirs)
+    for left, right in zip(found, expected, strict=True):
+        assert torch.equal(left, right)
+    for name in ("step", "exp_avg", "exp_avg_sq"):
+        assert torch.equal(adam.state[found[1]][name], reference.state[expected[1]][name])
+    assert found[2] not in adam.state
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_loaded_from_a_file_it_goes_on_as_it_would_have(fused):
+    first, second = weights(), weights()
+    before, after = (Adam(some, 1e-2, fused=fused) for some in (first, second))
+    train(first, before, (1e-2,) * 3, ours)
+    # A file keeps shapes and values, not how memory is laid out.
+    saved = {name: value.clone().contiguous() for name, value in before.named_state().items()}
+    assert {name.partition("/")[0] for name in saved} == {"0", "1"}
+    after.load_named_state(saved)
+    for left, right in zip(first, second, strict=True):
+        right.data.copy_(left)
+    assert after.state[second[0]]["exp_avg"].stride() == second[0].stride()
+    assert second[2] not in after.state
+    train(first, before, (1e-3,) * 2, ours)
+    train(second, after, (1e-3,) * 2, ours)
+    for left, right in zip(first, second, strict=True):
+        assert torch.equal(left, right)
