@@ -33,7 +33,6 @@ def write_figure(draw: Draw, folder: Path, stem: str) -> bytes:
     with drawing_with(LIGHT):
         figure = draw(LIGHT)
         svg = _encoded(figure, "svg")
-        figure.set_layout_engine("none")  # laid out by now, once is enough
         png = _encoded(figure, "png")
     for suffix, content in (("png", png), ("svg", svg)):
         with atomic_file(folder / f"{stem}.{suffix}") as temporary:
@@ -65,7 +64,16 @@ def _picture(draw: Draw, light: bytes) -> Picture:
     return Picture(data_uri(light, "image/svg+xml"), data_uri(dark, "image/svg+xml"), wide)
 
 
+def _lay_out(figure: Figure) -> None:
+    """Once and for all: whoever saves a figure that has an engine draws it twice each time."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
 def _encoded(figure: Figure, kind: str) -> bytes:
+    _lay_out(figure)
     # Without a date the same run gives the same file.
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     buffer = io.BytesIO()
