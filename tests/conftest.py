@@ -43,12 +43,16 @@ def striped_images(n_images: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return noisy.astype(np.uint8), targets
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_set() -> ImageSet:
-    return from_arrays(*striped_images(48))
+    """One for all tests, so nobody may write to it."""
+    images, targets = striped_images(48)
+    for array in (images, targets):
+        array.setflags(write=False)
+    return from_arrays(images, targets)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_config() -> RunConfig:
     return RunConfig(
         n_clusters=3,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,16 @@ from dcdc.run_folder import RunFolder
 FILES = {"config.json", "model.safetensors", "metrics.json", "README.md"}
 
 
-@pytest.fixture
-def result(tiny_config, tiny_set):
+@pytest.fixture(scope="module")
+def trained_once(tiny_config, tiny_set):
     values = {"data.source": "/home/somebody/secret/photos", "augment.resize_to": 10}
     return run(with_values(tiny_config, values), tiny_set)
+
+
+@pytest.fixture
+def result(trained_once):
+    """To do with as one likes."""
+    return deepcopy(trained_once)
 
 
 @pytest.fixture

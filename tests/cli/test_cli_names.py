@@ -45,28 +45,26 @@ def test_names_are_kept_shown_and_predicted(dcdc, finished, tiny_file, name_file
         assert [row["cluster_name"] for row in csv.DictReader(file)] == [
             row["cluster_name"] for row in rows
         ]
-    # Drawn again without --names, the names stay.
-    assert dcdc("report", finished)[0] == 0
-    assert "stripes across" in (finished / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_runs_own_names_may_be_given_again(dcdc, finished, name_file):
+def test_names_stay_and_the_runs_own_may_be_given_again(dcdc, finished, name_file):
     given = name_file({"format": 1, "clusters": {"0": "stripes"}})
-    for names in (given, finished / "names.json"):
-        assert dcdc("report", finished, "--names", names)[0] == 0
+    for names in (("--names", given), (), ("--names", finished / "names.json")):
+        assert dcdc("report", finished, *names)[0] == 0
         assert "stripes" in (finished / "report.html").read_text(encoding="utf-8")
 
 
-def test_without_names_there_is_no_column(dcdc, finished, tiny_file, name_file, tmp_path):
-    for given in (None, name_file({"format": 1, "clusters": {}})):
-        assert given is None or dcdc("report", finished, "--names", given)[0] == 0
-        header = dcdc("predict", finished, tiny_file)[1].splitlines()[0]
-        assert header.startswith("name,cluster,confidence,target,runner_up,")
-        assert "cluster_name" not in header
-        assert dcdc("predict", finished, tiny_file, "--out", "out.parquet")[0] == 0
-        assert "cluster_name" not in pq.read_schema(tmp_path / "out.parquet").names
-        (tmp_path / "out.parquet").unlink()
+@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_without_names_there_is_no_column(dcdc, finished, tiny_file, name_file, tmp_path, given):
+    if given:
+        names = name_file({"format": 1, "clusters": {}})
+        assert dcdc("report", finished, "--names", names)[0] == 0
+    header = dcdc("predict", finished, tiny_file)[1].splitlines()[0]
+    assert header.startswith("name,cluster,confidence,target,runner_up,")
+    assert "cluster_name" not in header
+    assert dcdc("predict", finished, tiny_file, "--out", "out.parquet")[0] == 0
+    assert "cluster_name" not in pq.read_schema(tmp_path / "out.parquet").names
 
 
 BAD = {

@@ -38,7 +38,7 @@ def network():
 
 @pytest.fixture
 def images(tiny_set):
-    return torch.from_numpy(tiny_set.images[:12]).permute(0, 3, 1, 2)
+    return torch.tensor(tiny_set.images[:12]).permute(0, 3, 1, 2)
 
 
 def original_copy():

@@ -84,7 +84,7 @@ def test_the_kernels_match_a_float64_loop_over_groups(
     ("groups", "channels", "side", "add", "relu", "processors"),
     [
         ((5, 2), 64, (9, 9), True, True, 1),
-        ((1, 2), 70, (17, 3), True, True, 8),
+        pytest.param((1, 2), 70, (17, 3), True, True, 8, marks=pytest.mark.slow),
         ((2, 3), 3, (5, 3), True, False, 1),
         ((4,), 3, (17, 5), False, True, 1),
         ((3, 1), 2, (3, 5), False, False, 4),
@@ -97,7 +97,14 @@ def test_a_fork_adds_the_gradients_of_its_readers(
     assert_alike(run(images, groups, relu, processors), slow(images, groups, relu))
 
 
-@pytest.mark.parametrize(("add", "relu"), [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("add", "relu"),
+    [
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_fork_has_the_bits_of_one_output_whose_gradients_were_added(device, run, add, relu):
     """In bfloat16 too: of 8 digits at most, so that the interpreter has nothing to cut off."""
     for dtype in (F32, BF16):

@@ -162,7 +162,7 @@ def slow_case(*values):
     ("groups", "depth", "side", "channels", "dtype", "two", "coarse", "processors"),
     [
         slow_case((3, 1), 2, (8, 8), 16, F32, True, False, 8),
-        ((1, 2), 3, (5, 4), 20, F32, True, False, 1),  # the block of channels is not full
+        slow_case((1, 2), 3, (5, 4), 20, F32, True, False, 1),  # the block of channels is not full
         slow_case((5, 2), 1, (17, 17), 16, F32, False, True, 1),  # several tiles a chunk
         ((2, 3), 2, (4, 7), 64, F16, True, True, 1),
         slow_case((2, 1, 1, 3), 3, (9, 2), 16, F16, True, False, 4),
@@ -226,7 +226,8 @@ def test_scales_may_be_negative_or_zero(device, run, dtype):
     assert_alike(found, expected)
 
 
-@pytest.mark.parametrize(("side", "processors"), [slow_case((8, 8), 1), ((9, 7), 4)])
+@pytest.mark.slow  # Triton's interpreter
+@pytest.mark.parametrize(("side", "processors"), [((8, 8), 1), ((9, 7), 4)])
 def test_images_far_from_zero_keep_their_variance(device, run, side, processors):
     """Filters whose rows and columns sum to zero: borders too add nothing but noise."""
     images = stem(device, 6, 2, side, middle=100.0)
@@ -249,7 +250,8 @@ def test_a_closed_relu_passes_nothing_on(device, run):
     assert_alike(found, slow(images, (1, 3)))
 
 
-@pytest.mark.parametrize("read", [slow_case((0,)), (1,)])
+@pytest.mark.slow  # Triton's interpreter
+@pytest.mark.parametrize("read", [(0,), (1,)])
 def test_a_fork_with_one_reader_has_that_ones_gradient(device, run, read):
     images = stem(device, 4, 2, (5, 4), two=False)
     assert_alike(run(images, (1, 3), 0, read), slow(images, (1, 3)))
