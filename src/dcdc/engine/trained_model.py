@@ -183,7 +183,7 @@ class TrainedModel:
 
     def look_at_pixels(self, images: NDArray[np.uint8]) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of a few images, N x S x S x C at the model's size."""
-        pixels = torch.from_numpy(images).to(self.device).permute(0, 3, 1, 2)
+        pixels = torch.tensor(images, device=self.device).permute(0, 3, 1, 2)
         chunks = torch.split(pixels, self.chunk)
         return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
 
