@@ -19,11 +19,11 @@ from torch import Tensor
 from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.engine.observer import Observer
+from dcdc.engine.steady import steady_directions
 from dcdc.errors import InputError
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.method import SILENT, Clustering, check_task
 from dcdc.methods.representation import Studio, directions, k_means
-from dcdc.methods.steady import steady_directions
 from dcdc.networks.untrained import UntrainedMaps
 from dcdc.runtime.seeding import derive_generator
 
@@ -63,6 +63,6 @@ def cluster(
             yield torch.stack([network.features(perturbed(images, draws)) for _ in range(n_copies)])
 
     with studio.threads(), torch.no_grad():
-        features = steady_directions(copies(), 2 * n_clusters)
+        features = steady_directions(copies(), 2 * n_clusters).along()
     assignments, _ = k_means(directions(features), n_clusters, seed)
     return Clustering(assignments, features=features, network=network)

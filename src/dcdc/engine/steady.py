@@ -5,6 +5,7 @@ its own. Shapes: N images, F features.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,11 +16,24 @@ FLOOR = 1e-4
 """Of the mean variance of copies: what varies less is taken to vary so much."""
 
 
-def steady_directions(chunks: Iterable[Tensor], n: int) -> NDArray[np.float32]:
-    """N x n: the images' mean copies along the n steadiest directions, the steadiest last.
+class Steady(NamedTuple):
+    means: Tensor
+    """N x F: the images' mean copies."""
+    middle: Tensor
+    """F: their mean."""
+    directions: Tensor
+    """F x n, the steadiest last."""
 
-    A chunk: the features of each of r copies of some images, r x images x F. At most as many
-    directions as there are features, and less than there are images.
+    def along(self) -> NDArray[np.float32]:
+        """N x n: the mean copies along the directions."""
+        found: NDArray[np.float32] = ((self.means - self.middle) @ self.directions).numpy()
+        return found
+
+
+def steady_directions(chunks: Iterable[Tensor], n: int) -> Steady:
+    """The n steadiest, or as many as there are features, and less than there are images.
+
+    A chunk: the features of each of r copies of some images, r x images x F.
     """
     means: list[Tensor] = []
     within = torch.zeros((), dtype=torch.float64)
@@ -30,13 +44,13 @@ def steady_directions(chunks: Iterable[Tensor], n: int) -> NDArray[np.float32]:
         within = within + (apart.T @ apart).double().cpu()
         n_spare += len(apart) - len(mean)
         means.append(mean.cpu())
-    centred = torch.cat(means)
-    centred -= centred.mean(dim=0)
+    every = torch.cat(means)
+    middle = every.mean(dim=0)
+    centred = every - middle
     variances, axes = torch.linalg.eigh(within / max(n_spare, 1))
     least = FLOOR * variances.mean().clamp_min(torch.finfo(torch.float32).tiny)
     whitening = axes / (variances.clamp_min(0) + least).sqrt()
     between = (centred.T @ centred).double() / len(centred)
     _, steadiest = torch.linalg.eigh(whitening.T @ between @ whitening)
     n = min(n, len(axes), len(centred) - 1)
-    found: NDArray[np.float32] = (centred @ (whitening @ steadiest[:, -n:]).float()).numpy()
-    return found
+    return Steady(every, middle, (whitening @ steadiest[:, -n:]).to(every.dtype))

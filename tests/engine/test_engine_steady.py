@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.methods.steady import FLOOR, steady_directions
+from dcdc.engine.steady import FLOOR, steady_directions
 
 
 def some_copies(n_images=60, n_features=5, n_copies=3, seed=0):
@@ -35,7 +35,7 @@ def by_loops(copies, n):
 @pytest.mark.parametrize("n", [1, 3, 5])
 def test_fishers_directions_as_loops_find_them(n):
     copies = some_copies()
-    found = steady_directions([copies], n)
+    found = steady_directions([copies], n).along()
     assert found.shape == (60, n)
     assert found.dtype == np.float32
     expected = by_loops(copies, n)
@@ -45,21 +45,23 @@ def test_fishers_directions_as_loops_find_them(n):
 def test_chunks_are_as_good_as_all_at_once():
     copies = some_copies()
     parts = [copies[:, :7], copies[:, 7:30], copies[:, 30:]]
-    whole = steady_directions([copies], 3)
-    np.testing.assert_allclose(abs(steady_directions(parts, 3)), abs(whole), rtol=1e-3, atol=1e-3)
+    whole = steady_directions([copies], 3).along()
+    np.testing.assert_allclose(
+        abs(steady_directions(parts, 3).along()), abs(whole), rtol=1e-3, atol=1e-3
+    )
 
 
 def test_turned_and_larger_features_lead_to_the_same_places():
     copies = some_copies()
     turned = copies @ torch.linalg.qr(torch.randn(5, 5, generator=torch.manual_seed(0)))[0] * 7
-    ones, others = steady_directions([copies], 3), steady_directions([turned], 3)
+    ones, others = steady_directions([copies], 3).along(), steady_directions([turned], 3).along()
     expected = ones @ ones.T
     np.testing.assert_allclose(others @ others.T, expected, atol=1e-2 * abs(expected).max())
 
 
 def test_what_copies_share_leads_and_what_differs_among_them_does_not():
     copies = some_copies()
-    found = steady_directions([copies], 5)
+    found = steady_directions([copies], 5).along()
     steadiest, shakiest = copies.mean(0)[:, 0].numpy(), copies.mean(0)[:, 4].numpy()
     assert abs(np.corrcoef(found[:, -1], steadiest)[0, 1]) > 0.99
     assert abs(np.corrcoef(found[:, -1], shakiest)[0, 1]) < 0.3
@@ -67,6 +69,6 @@ def test_what_copies_share_leads_and_what_differs_among_them_does_not():
 
 
 def test_few_images_and_copies_that_never_differ_are_borne():
-    assert steady_directions([some_copies(n_images=3)], 5).shape == (3, 2)
+    assert steady_directions([some_copies(n_images=3)], 5).along().shape == (3, 2)
     still = torch.ones(2, 6, 4) * torch.arange(6.0)[None, :, None]
-    assert np.isfinite(steady_directions([still], 2)).all()
+    assert np.isfinite(steady_directions([still], 2).along()).all()
