@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dcdc.config import RunConfig, to_mapping
 from dcdc.config_for_images import resolve_precision
-from dcdc.copies_from_config import build_original_copy
+from dcdc.copies_from_config import build_original_copy, build_perturbed_copy
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
@@ -22,18 +22,19 @@ from dcdc.engine.neighbours import nearest_neighbours
 from dcdc.engine.objectives import Function, as_it_is, own_rows
 from dcdc.engine.observer import Observer
 from dcdc.engine.optimiser import Adam, Optimiser
+from dcdc.engine.patch_start import start_patches
 from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
 from dcdc.metrics import health_warnings, partition_health, score
-from dcdc.networks import CLUSTER_HEAD, Aside, ClusteringNetwork, share_statistics
+from dcdc.networks import CLUSTER_HEAD, Aside, ClusteringNetwork, PatchTrunk, share_statistics
 from dcdc.objectives_from_config import build_objective
 from dcdc.plan_from_config import build_plan
 from dcdc.runtime.batch_share import BatchShare
 from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
 from dcdc.runtime.processes import ALONE, Processes
-from dcdc.runtime.seeding import derive_seed
+from dcdc.runtime.seeding import derive_generator, derive_seed
 
 COMPILE_FROM_STEPS = 100_000
 """Compiling takes some 20 seconds and saves some 0.4 ms a step on an H200."""
@@ -68,7 +69,7 @@ def build_model(config: RunConfig, processes: Processes = ALONE) -> TrainedModel
     choose_fastest_convolutions(device)
     network = build_network(config).to(device)
     # Fastest with the channels last; but for a deep trunk on a CPU (docs/log.md).
-    if device.type != "cpu" or config.network.trunk == "small":
+    if device.type != "cpu" or config.network.trunk in ("small", "patches"):
         network.lay_out(torch.channels_last)
     return TrainedModel(
         network,
@@ -134,6 +135,7 @@ def build_training(
         optimiser=optimiser,
         generator=generator,
         evaluate=_evaluation(model, store, image_set.targets),
+        start_trunk=_trunk_start(config, model, store, observer),
         start_cluster_head=_head_start(config, model, store),
         choose_answer=_choice(network),
         find_neighbours=_neighbour_search(model, store),
@@ -190,6 +192,28 @@ def _evaluation(
         return model.processes.all_wait_for(look)
 
     return evaluate
+
+
+def _trunk_start(
+    config: RunConfig, model: TrainedModel, store: Store, observer: Observer
+) -> Callable[[], None]:
+    network, trunk, processes = model.network, model.network.trunk, model.processes
+
+    def start() -> None:
+        if not isinstance(trunk, PatchTrunk):
+            return
+        observer.note("a dictionary of patches is found first")
+        perturbed = build_perturbed_copy(config, n_repeats=1)
+        generator = derive_generator(config.train.seed, "patches", device=model.device)
+        by_first = partial(
+            start_patches,
+            *(trunk, store, lambda images: network.seen(model.original_copy.centre(images))),
+            *(lambda images, draws: network.seen(perturbed(images, draws)), generator),
+        )
+        processes.all_wait_for(by_first if processes.is_first else lambda: None)
+        processes.spread([trunk.filters, trunk.offsets, *trunk.dense.parameters()])
+
+    return start
 
 
 def _head_start(config: RunConfig, model: TrainedModel, store: Store) -> Callable[[], None]:

@@ -33,10 +33,11 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    trunk: Literal["resnet34", "resnet18", "resnet34-unpooled", "resnet18-unpooled", "small"] = (
-        "resnet18"
-    )
-    """Unpooled: the stages see the image at its full size, for tiny images; four times the work."""
+    trunk: Literal[
+        "resnet34", "resnet18", "resnet34-unpooled", "resnet18-unpooled", "small", "patches"
+    ] = "resnet18"
+    """Unpooled: the stages see the image at its full size, for tiny images; four times the work.
+    Small: for tiny images on a CPU. Patches: for photos there; its dictionary is found first."""
     sobel: bool = False
     over_clusters: int = 70
     """Clusters of the over-clustering head; 0: no such head."""

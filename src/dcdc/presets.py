@@ -162,6 +162,8 @@ def preset(name: str) -> RunConfig:
     return PRESETS[name]
 
 
+FEWEST_FOR_PATCHES = 1_000
+"""Images: copies of fewer do not say which of 1,600 answers are steady."""
 FEWEST_FOR_CONTRAST = 2_000
 """Images: features by instance contrast were tried on 13,000 and more."""
 
@@ -169,7 +171,8 @@ FEWEST_FOR_CONTRAST = 2_000
 def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there. For others the batch
+    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; on a CPU, where
+    there are enough of them, a dictionary of patches, which takes minutes. For others the batch
     grows with the clusters, as the paper argues; tiny images, and all on a CPU, take the small
     trunk; grey images, where a mirror image may mean something else, are turned and shifted instead
     of flipped and recoloured; epochs fall as images grow in number, further on a CPU. Features come
@@ -178,6 +181,8 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
     tiny = side <= TINY
     if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
         return _for_photos(n_images, side, n_clusters)
+    if not on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_PATCHES:
+        return _by_patches(n_images, n_clusters)
     n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
     if tiny:
         n_steps, fewest_epochs = 1_000, 20
@@ -234,13 +239,31 @@ def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
     )
 
 
+def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
+    """Crops are large: what a patch trunk knows of a small one is which patches it has."""
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(trunk="patches", over_clusters=_over_clusters(n_images, n_clusters)),
+        augment=replace(_PAPER_AUGMENT, hue=0.1, crop_scale=(0.6, 1.0)),
+        train=TrainConfig(
+            epochs=3,
+            batch_size=max(256, min(5 * n_clusters, n_images // 2)),
+            n_repeats=1,
+            heads="joint",
+            head_start="spherical-k-means",
+            learning_rate=3e-4,
+            schedule="cosine",
+        ),
+    )
+
+
 def _over_clusters(n_images: int, n_clusters: int) -> int:
     return min(max(70, 7 * n_clusters // 2), max(2, n_images // 4))
 
 
 def for_gpu(config: RunConfig) -> bool:
     """Whether a CPU would take days for it."""
-    return config.network.trunk != "small"
+    return config.network.trunk not in ("small", "patches")
 
 
 def length(config: RunConfig) -> str:
@@ -264,19 +287,19 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         and getattr(augment, field.name) != field.default
     ]
     instance, self_label = config.instance.epochs, config.self_label.epochs
-    heads = f"{train.over_clustering_first:g} epochs, then K-Means, then both heads"
-    features = ("--set train.over_clustering_first=", heads)
+    features = ("--set train.over_clustering_first=", f"{train.over_clustering_first:g} epochs")
     if instance:
-        heads = f"{instance} epochs of instance contrast, then K-Means, then both heads"
-        features = ("--set instance.epochs=", heads)
+        features = ("--set instance.epochs=", f"{instance} epochs of instance contrast")
+    elif network.trunk == "patches":
+        features = ("--set network.trunk=", "a dictionary of patches")
     last = [(f"self-labels at the end: {self_label} epochs", "--set self_label.epochs=")]
     return [
         (f"images of {config.data.size} pixels a side", "--size"),
-        (f"trunk {network.trunk}", "--set network.trunk=resnet18, resnet34 or small"),
+        (f"trunk {network.trunk}", "--set network.trunk=resnet18, resnet34, small or patches"),
         (f"batch of {train.batch_size} images", "--batch-size"),
         (f"{train.n_repeats} perturbed copies of each", "--set train.n_repeats="),
         (f"{train.epochs} epochs, seed {train.seed}", "--epochs, --seed"),
-        (f"features first: {features[1]}", features[0]),
+        (f"features first: {features[1]}, then K-Means, then both heads", features[0]),
         *(last if self_label else []),
         (f"{network.over_clusters} over-clusters", "--set network.over_clusters="),
         (f"perturbed by {', '.join(perturbations)}", "--set augment.NAME="),

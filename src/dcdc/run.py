@@ -115,6 +115,7 @@ def _run(
     training = build_training(config, image_set, observer, path, processes)
     if weights is not None:
         training.model.network.load_state_dict(dict(weights))
+        training.trainer.start_trunk = lambda: None
     if processes.joined:
         processes.require_same(_what_must_agree(config, image_set, training.model))
     earlier, stopped_by = 0.0, None

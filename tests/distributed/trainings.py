@@ -50,6 +50,7 @@ TRAININGS: dict[str, dict] = {
     "joint in one pass": {"train.passes": "one", "train.heads": "joint", "train.epochs": 10},
     "all phases": PHASES,
     "head start": {"train.over_clustering_first": 1, "train.head_start": "spherical-k-means"},
+    "patches": {"network.trunk": "patches", "train.head_start": "k-means"},
     "deep": {
         **{"network.trunk": "resnet18", "train.passes": "one", "train.heads": "joint"},
         **{"train.epochs": 1, "train.batch_size": 17, "train.n_repeats": 1},

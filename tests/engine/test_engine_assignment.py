@@ -58,7 +58,7 @@ def test_chunks_do_not_matter_and_the_network_is_left_as_it_was(network, images)
     np.testing.assert_array_equal(features, extract_features(network, [images], lambda x: x))
 
 
-@pytest.mark.parametrize("trunk", ["small", "resnet18"])
+@pytest.mark.parametrize("trunk", ["small", "patches", "resnet18"])
 def test_an_answer_is_the_same_to_the_last_bit_whatever_is_beside_the_image(trunk, images):
     torch.manual_seed(0)
     network = ClusteringNetwork(trunk=trunk, in_channels=1, n_clusters=3, mean=(0.5,), std=(0.2,))

@@ -1,5 +1,6 @@
 """Models with random weights and statistics: agreement does not need quality."""
 
+import numpy as np
 import torch
 
 from dcdc.assembly import build_model
@@ -11,6 +12,7 @@ from dcdc.config import (
     RunConfig,
     TrainConfig,
 )
+from dcdc.export.check import random_images
 
 
 def random_model(trunk="small", size=8, channels=1, sobel=False, resize_to=0, n_clusters=5):
@@ -37,17 +39,16 @@ def random_model(trunk="small", size=8, channels=1, sobel=False, resize_to=0, n_
                 tensor.uniform_(0.5, 2, generator=generator)
             elif kind == "running_mean" or (kind == "bias" and "heads" not in name):
                 tensor.normal_(0, 0.1, generator=generator)
-        _spread(model, generator)
+        _spread(model)
     return model
 
 
-def _spread(model, generator):
+def _spread(model):
     """A head that tells images apart: where all get one answer, any export would be right."""
     head = model.network.heads["cluster_head"]
-    shape = (head.out_features, model.size, model.size, model.network.in_channels)
-    images = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
-    images //= torch.arange(1, len(images) + 1)[:, None, None, None]
-    features = torch.from_numpy(model.transform(images.numpy()))
+    shape = (model.size, model.network.in_channels)
+    images = random_images(head.out_features, *shape, np.random.default_rng(1))
+    features = torch.from_numpy(model.transform(images))
     centred = features - features.mean(0)
     head.weight.copy_(3 * centred / centred.square().sum(1, keepdim=True))
     head.bias.copy_(-head.weight @ features.mean(0))

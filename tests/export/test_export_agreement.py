@@ -48,6 +48,7 @@ CASES = {
     "grid that does not fit": {"size": 21, "channels": 3},
     "sobel": {"trunk": "resnet34", "size": 32, "channels": 3, "sobel": True, "resize_to": 40},
     "unpooled": {"trunk": "resnet34-unpooled", "size": 32, "channels": 1},
+    "patches": {"trunk": "patches", "size": 32, "channels": 3, "resize_to": 40},
 }
 LARGEST_BATCH = {"grey": 512}
 

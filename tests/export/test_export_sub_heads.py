@@ -17,7 +17,7 @@ def test_the_answering_head_is_exported(tiny_config, tiny_set, number):
     config = resolve(with_values(tiny_config, {"network.sub_heads": 3}), tiny_set)
     model = build_model(config)
     model.network.answer_by(f"{CLUSTER_HEAD}_{number}")
-    exported = ExportedNetwork(model)(torch.from_numpy(tiny_set.images))
+    exported = ExportedNetwork(model)(torch.tensor(tiny_set.images))
     np.testing.assert_allclose(
         exported["probabilities"].numpy(), model.assign(tiny_set).probabilities, rtol=1e-4
     )

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.config import RunConfig
+from dcdc.errors import InputError
 
 _RESNETS = {"resnet34": (3, 4, 6, 3), "resnet18": (2, 2, 2, 2)}
 
@@ -32,6 +33,8 @@ class PlainNetwork(nn.Module):
         self.trunk: nn.Module
         if trunk == "small":
             self.trunk, n_features = _small_trunk(trunk_channels), 256
+        elif trunk not in _RESNETS:
+            raise InputError(f"the reference has no trunk {trunk}: leave it out by --what steps")
         else:
             self.trunk, n_features = _resnet(trunk_channels, _RESNETS[trunk]), 512
         self.head = nn.Linear(n_features, n_clusters)

@@ -57,6 +57,7 @@ class Trainer:
         optimiser: Optimiser,
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
+        start_trunk: Callable[[], None] = lambda: None,
         start_cluster_head: Callable[[], None] = lambda: None,
         choose_answer: Callable[[Mapping[str, float]], None] = lambda _: None,
         find_neighbours: Callable[[int], Tensor] | None = None,
@@ -71,6 +72,7 @@ class Trainer:
         self.optimiser = optimiser
         self.generator = generator
         self.evaluate = evaluate
+        self.start_trunk = start_trunk
         self.start_cluster_head = start_cluster_head
         self.choose_answer = choose_answer
         self.find_neighbours = find_neighbours
@@ -187,6 +189,8 @@ class Trainer:
     def _start(self, phase: Phase, number: int) -> None:
         """What an epoch of the phase needs before its first step."""
         if number == 1:
+            if not self.epoch:
+                self.start_trunk()
             if self.epoch:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():

@@ -10,6 +10,7 @@ from dcdc.networks.clustering import (
 )
 from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
 from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups, share_statistics
+from dcdc.networks.patches import PatchTrunk
 
 __all__ = [
     "CLUSTER_HEAD",
@@ -21,6 +22,7 @@ __all__ = [
     "Convolution",
     "CopyGroupNorm",
     "NetworkOutput",
+    "PatchTrunk",
     "copy_groups",
     "share_statistics",
     "weight_gradients_aside",

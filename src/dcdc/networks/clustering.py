@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from dcdc.networks.dense import Dense
 from dcdc.networks.front import Normalise, Sobel, front
+from dcdc.networks.patches import PatchTrunk
 from dcdc.networks.resnet import resnet18, resnet34
 from dcdc.networks.small import SmallTrunk
 
@@ -21,6 +22,7 @@ TRUNKS: dict[str, Callable[[int], nn.Module]] = {
     "resnet34-unpooled": partial(resnet34, pool=False),
     "resnet18-unpooled": partial(resnet18, pool=False),
     "small": SmallTrunk,
+    "patches": PatchTrunk,
 }
 
 CLUSTER_HEAD = "cluster_head"
@@ -111,16 +113,20 @@ class ClusteringNetwork(nn.Module):
         """Weights of convolutions, and images before the first of them, as `memory_format` has it:
         the same results, at another speed."""
         self.memory_format = memory_format
-        for parameter in self.parameters():
-            if parameter.ndim == 4:
-                parameter.data = parameter.data.contiguous(memory_format=memory_format)
+        for weight in (*self.parameters(), *self.buffers()):
+            if weight.ndim == 4:
+                weight.data = weight.data.contiguous(memory_format=memory_format)
 
-    def features(self, images: Tensor) -> Tensor:
+    def seen(self, images: Tensor) -> Tensor:
+        """What the trunk is given."""
         x = front(images, self.normalise, self.sobel).contiguous(memory_format=self.memory_format)
         if x.shape[1] == 1 and self.memory_format == torch.channels_last:
             # One channel is laid out both ways at once; convolutions tell by the strides.
             x = x[:, 0, :, :, None].permute(0, 3, 1, 2)
-        features: Tensor = self.trunk(x)
+        return x
+
+    def features(self, images: Tensor) -> Tensor:
+        features: Tensor = self.trunk(self.seen(images))
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
