@@ -135,8 +135,10 @@ def test_what_was_chosen_is_explained_with_what_changes_it():
     assert perturbed == "perturbed by crop_scale, brightness, contrast, saturation, hue, grey, flip"
     grey = explained(suggest(n_images=500, side=32, channels=1, n_clusters=12, on_gpu=False))
     assert grey[-1][0] == "perturbed by rotation, shift, scale, shear, noise"
+    assert lines["3 perturbed copies of each"] == "--set train.n_repeats="
     slow = dict(explained(suggest(n_images=5_000, side=32, channels=3, n_clusters=9, on_gpu=False)))
     assert "features first: a dictionary of patches, then K-Means, then both heads" in slow
+    assert "one perturbed copy of each" in slow
     photos = dict(
         explained(suggest(n_images=13_000, side=96, channels=3, n_clusters=10, on_gpu=True))
     )

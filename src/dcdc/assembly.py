@@ -202,7 +202,7 @@ def _trunk_start(
     def start() -> None:
         if not isinstance(trunk, PatchTrunk):
             return
-        observer.note("a dictionary of patches is found first")
+        observer.note("a dictionary of patches is found first, in about a minute or less")
         perturbed = build_perturbed_copy(config, n_repeats=1)
         generator = derive_generator(config.train.seed, "patches", device=model.device)
         by_first = partial(
