@@ -69,7 +69,7 @@ def build_model(config: RunConfig, processes: Processes = ALONE) -> TrainedModel
     choose_fastest_convolutions(device)
     network = build_network(config).to(device)
     # Fastest with the channels last; but for a deep trunk on a CPU (docs/log.md).
-    if device.type != "cpu" or config.network.trunk in ("small", "patches"):
+    if device.type != "cpu" or not config.network.is_deep:
         network.lay_out(torch.channels_last)
     return TrainedModel(
         network,

@@ -47,6 +47,11 @@ class NetworkConfig:
     std: tuple[float, ...] | None = None
     """Per channel, of pixels in [0, 1]; None: measured on the images."""
 
+    @property
+    def is_deep(self) -> bool:
+        """A CPU would take days for it."""
+        return self.trunk not in ("small", "patches")
+
 
 @dataclass(frozen=True)
 class AugmentConfig:

@@ -263,7 +263,7 @@ def _over_clusters(n_images: int, n_clusters: int) -> int:
 
 def for_gpu(config: RunConfig) -> bool:
     """Whether a CPU would take days for it."""
-    return config.network.trunk not in ("small", "patches")
+    return config.network.is_deep
 
 
 def length(config: RunConfig) -> str:

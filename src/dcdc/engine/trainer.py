@@ -189,9 +189,9 @@ class Trainer:
     def _start(self, phase: Phase, number: int) -> None:
         """What an epoch of the phase needs before its first step."""
         if number == 1:
-            if not self.epoch:
+            if self.epoch == 0:
                 self.start_trunk()
-            if self.epoch:  # moments of another loss would mislead
+            else:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():
                         value.zero_()

@@ -60,7 +60,7 @@ def _run_cells(result: Result) -> list[str]:
         state_text(result),
         str(outcome.metrics.get("device", "-")),
         version_text(result),
-        f"`{(outcome.longer or run.folder) / 'config.json'}`" if is_known else "-",
+        f"`{result.folder / 'config.json'}`" if is_known else "-",
         f"`{command(run, source=outcome.source)}`",
     ]
 

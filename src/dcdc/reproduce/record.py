@@ -61,7 +61,6 @@ def _row(result: RowResult) -> dict[str, Any]:
 
 def _run(result: Result) -> dict[str, Any]:
     run, outcome = result.run, result.outcome
-    folder = outcome.longer or run.folder
     return {
         "seed": run.config.train.seed,
         "state": outcome.state,
@@ -74,8 +73,8 @@ def _run(result: Result) -> dict[str, Any]:
         "chosen": {name: _epoch(epoch) for name, epoch in outcome.chosen.items()},
         **{key: outcome.metrics.get(key) for key in _FROM_METRICS},
         "source": outcome.source or None,
-        "folder": str(folder),
-        "config": str(folder / "config.json"),
+        "folder": str(result.folder),
+        "config": str(result.folder / "config.json"),
         "command": command(run, source=outcome.source),
     }
 

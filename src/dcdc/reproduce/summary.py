@@ -35,6 +35,11 @@ class Result:
     fault: str = ""
     """Why it did not finish, if it tried."""
 
+    @property
+    def folder(self) -> Path:
+        """Where it was read."""
+        return self.outcome.longer or self.run.folder
+
 
 @dataclass(frozen=True)
 class RowResult:
