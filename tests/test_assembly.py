@@ -1,5 +1,8 @@
 """A config becomes weights that its seed decides, and a training that steps."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +28,30 @@ def test_weights_follow_from_the_seed_alone(tiny_config, tiny_set):
     other = build_network(with_values(config, {"train.seed": 1}))
     assert torch.equal(first.heads["cluster_head"].weight, again.heads["cluster_head"].weight)
     assert not torch.equal(first.heads["cluster_head"].weight, other.heads["cluster_head"].weight)
+
+
+@pytest.mark.parametrize(
+    ("device", "chosen", "n_steps", "expected"),
+    [
+        ("cuda", "on", 1, True),
+        ("cuda", "auto", 10**9, True),
+        ("cuda", "auto", 1, False),
+        ("cuda", "off", 10**9, False),
+        ("cpu", "on", 10**9, False),
+    ],
+)
+def test_what_is_compiled_is_announced_and_advised_upon_by_nobody(
+    tiny_config, device, chosen, n_steps, expected
+):
+    notes = []
+    config = with_values(tiny_config, {"train.compile": chosen})
+    plan = SimpleNamespace(steps_after=lambda _: n_steps)
+    observer = SimpleNamespace(note=notes.append)
+    compiled = assembly._compiled(config, torch.device(device), plan, observer)
+    assert (compiled is not assembly.as_it_is) == bool(notes) == expected
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.warn("TensorFloat32 tensor cores for float32 are not enabled", stacklevel=1)
+    assert not (expected and heard)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A resolved config becomes a model, and a training that is ready to begin."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -173,6 +174,8 @@ def _compiled(
     observer.note(
         "losses, and perturbations without a kernel, are compiled first: up to a minute, once"
     )
+    # The losses are in float32 on purpose; torch would advise less, in the middle of the progress.
+    warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
     return partial(torch.compile, dynamic=False)
 
 
