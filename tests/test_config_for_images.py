@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dcdc.config import RunConfig, with_values
-from dcdc.config_for_images import resolve
+from dcdc.config_for_images import resolve, with_label_column
 from dcdc.errors import InputError
 
 
@@ -71,3 +73,19 @@ def test_a_batch_that_the_processes_cannot_share_is_refused(tiny_config, tiny_se
     assert resolve(tiny_config, tiny_set, n_processes=16)
     with pytest.raises(InputError, match="16 images cannot be shared by 17 processes"):
         resolve(tiny_config, tiny_set, n_processes=17)
+
+
+def test_the_clusters_to_find_tell_the_labels(tmp_path):
+    """A column that was named stays, and so does the wish for none."""
+    file = tmp_path / "hub.parquet"
+    labels = {"fine_label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}
+    pq.write_table(pa.table({"image": [b"a", b"b", b"c", b"d"], **labels}), file)
+    config = with_values(RunConfig(), {"data.source": str(file), "n_clusters": 2})
+    assert with_label_column(config).data.target == "coarse_label"
+    for target in ("fine_label", "none"):
+        named = with_values(config, {"data.target": target})
+        assert with_label_column(named) == named
+    uncounted = replace(config, n_clusters=None)
+    assert with_label_column(uncounted) == uncounted
+    assert with_label_column(uncounted, 4).data.target == "fine_label"
+    assert with_label_column(config, 4).data.target == "coarse_label"

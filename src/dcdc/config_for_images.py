@@ -6,10 +6,21 @@ import torch
 
 from dcdc.config import Precision, RunConfig, TrainConfig
 from dcdc.copies_from_config import build_original_copy, build_perturbed_copy
-from dcdc.data import ImageSet, channel_statistics
+from dcdc.data import ImageSet, channel_statistics, label_column_of
 from dcdc.errors import InputError
 from dcdc.presets import largest_side, suggest
 from dcdc.runtime.device import autocast, pick_device, usual_precision
+
+
+def with_label_column(config: RunConfig, n_classes: int | None = None) -> RunConfig:
+    """Names the labels where no column is named and one alone has as many classes as clusters.
+
+    They are for scores alone; CIFAR-100 on a hub has both 100 classes and 20.
+    """
+    data, n_classes = config.data, config.n_clusters or n_classes
+    if data.target is not None or n_classes is None:
+        return config
+    return replace(config, data=replace(data, target=label_column_of(data.source, n_classes)))
 
 
 def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> RunConfig:

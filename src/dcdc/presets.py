@@ -277,7 +277,7 @@ def length(config: RunConfig) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _copies(n: int) -> str:
+def copies(n: int) -> str:
     return "one perturbed copy" if n == 1 else f"{n} perturbed copies"
 
 
@@ -301,7 +301,7 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         (f"images of {config.data.size} pixels a side", "--size"),
         (f"trunk {network.trunk}", "--set network.trunk=resnet18, resnet34, small or patches"),
         (f"batch of {train.batch_size} images", "--batch-size"),
-        (f"{_copies(train.n_repeats)} of each", "--set train.n_repeats="),
+        (f"{copies(train.n_repeats)} of each", "--set train.n_repeats="),
         (f"{train.epochs} epochs, seed {train.seed}", "--epochs, --seed"),
         (f"features first: {features[1]}, then K-Means, then both heads", features[0]),
         *(last if self_label else []),

@@ -1,10 +1,14 @@
+import io
 import os
 import pty
 import shutil
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from dcdc.cli import main
 
@@ -68,3 +72,20 @@ def finished_once(tiny_file, tiny_flags, tmp_path_factory):
 def finished(finished_once, tmp_path):
     """A finished run, to do with as one likes."""
     return shutil.copytree(finished_once, tmp_path / "runs" / "tiny")
+
+
+@pytest.fixture
+def write_hub(tiny_set, tmp_path_factory):
+    """The tiny images as Parquet, with label columns as one likes: the file."""
+
+    def write(**labels: object) -> str:
+        rows = []
+        for image in tiny_set.images:
+            buffer = io.BytesIO()
+            Image.fromarray(image[..., 0]).save(buffer, "png")
+            rows.append(buffer.getvalue())
+        file = tmp_path_factory.mktemp("hub") / "hub.parquet"
+        pq.write_table(pa.table({"image": rows, **labels}), file)
+        return str(file)
+
+    return write

@@ -80,6 +80,17 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     ]
 
 
+def test_a_benchmarks_own_number_of_classes_tells_its_labels(dcdc, write_hub, monkeypatch):
+    monkeypatch.setattr("dcdc.compare.page.write_page", lambda *_: None)  # drawing takes longer
+    hub = write_hub(fine_label=range(48), coarse_label=[number % 20 for number in range(48)])
+    words = ("--methods", "k-means", "--dataset", "cifar100-20", "--device", "cpu")
+    code, out, err = dcdc("compare", hub, *words)
+    assert code == 0, err
+    assert "CIFAR-100-20: 48 images of 8x8x1, 20 clusters" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("K-Means")]
+    assert "-" not in row.split()[1:8]
+
+
 def test_minutes_begin_nothing_when_they_are_over(dcdc, tiny_file, tmp_path):
     code, out, err = dcdc("compare", tiny_file, "--seeds", "2", "--minutes", "1e-9")
     assert code == 3

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +94,18 @@ def test_without_labels_everything_works_and_reports_no_acc(dcdc, tiny_flags, tm
     code, _, err = dcdc("evaluate", "runs/plain")
     assert (code, err.count("\n")) == (2, 1)
     assert "without targets" in err
+
+
+@pytest.mark.parametrize("how", [[], ["--preset", "digits"]])
+def test_of_two_label_columns_the_clusters_tell(dcdc, write_hub, tiny_set, tiny_flags, how):
+    hub = write_hub(fine_label=range(48), coarse_label=tiny_set.targets)
+    code, out, err = dcdc("fit", hub, "--clusters", "3", *how, *tiny_flags, "--no-report")
+    assert code == 0, err
+    assert "3 classes to score against (column coarse_label)" in err
+    assert "--target" not in err
+    assert "ACC" in out
+    (run,) = Path("runs").iterdir()
+    assert json.loads((run / "config.json").read_text())["data"]["target"] == "coarse_label"
 
 
 def test_the_report_is_drawn_again_without_images_that_are_gone(dcdc, finished, tiny_file):

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dcdc.data.listing import BadImage
-from dcdc.data.parquet import label_columns, list_parquet
+from dcdc.data.parquet import list_parquet
+from dcdc.data.parquet_labels import label_column_of, label_columns
 from dcdc.errors import InputError
 
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -236,6 +237,33 @@ def test_which_column_is_the_label(tmp_path, columns, features, candidates, chos
         assert list_parquet(path, target).targets is None
     for target in candidates:
         assert list_parquet(path, target).targets is not None
+
+
+@pytest.mark.parametrize(
+    ("columns", "n_classes", "expected"),
+    [
+        ({"fine_label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}, 2, "coarse_label"),
+        ({"fine_label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}, 4, "fine_label"),
+        ({"fine_label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}, 3, None),
+        ({"a_label": [0, 0, 1, 1], "b_label": [0, 1, 0, 1]}, 2, None),
+        ({"a_label": [0, 0, 1, None], "b_label": [0, 1, 0, 1]}, 2, "b_label"),
+        ({"label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}, 2, None),
+        ({"fine_label": [0, 0, 1, 1]}, 2, None),
+        ({"n": [0, 0, 1, 1]}, 2, None),
+    ],
+)
+def test_of_several_columns_the_only_one_with_so_many_classes(
+    tmp_path, columns, n_classes, expected
+):
+    """Nothing where it is plain to see without, by name or because there is one alone."""
+    for part in (slice(0, 2), slice(2, 4)):
+        rows = {name: values[part] for name, values in columns.items()}
+        write(tmp_path / f"{part.start}.parquet", {"image": numbered(2), **rows})
+    write(
+        tmp_path / "empty.parquet",
+        {"image": numbered(0)} | dict.fromkeys(columns, pa.array([], pa.int64())),
+    )
+    assert label_column_of(tmp_path, n_classes) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from dcdc.data import label_columns, load_images
+from dcdc.data import label_column_of, label_columns, load_images
 from dcdc.data.benchmarks.recognise import recognised
 from dcdc.data.sources import require_at_hand
 from dcdc.errors import InputError
@@ -43,11 +43,13 @@ def test_every_kind_of_source(here):
         assert np.array_equal(found.images, images[[1, 1]])
         assert found.class_names == ("1", "2")
         assert label_columns(parquet) == ["fine_label", "coarse_label"]
+        assert label_column_of(parquet, 2) == "fine_label"
     assert load_images("hub").targets is None
     assert np.array_equal(load_images("list.txt", size=9).images, images[1:])
     assert load_images("list.CSV", size=9, target="kind").class_names == ("good",)
     for other in ("photos", "list.txt", "digits", "nowhere", "a.npy"):
         assert label_columns(other) == []
+        assert label_column_of(other, 2) is None
     assert load_images("digits").n_images == 1797
     assert np.array_equal(load_images("A.NPY").images, images)
     assert load_images(here / "b.npz").class_names == ("u", "v")

@@ -193,3 +193,13 @@ def test_a_folder_that_a_killed_run_left_half_made_is_begun_anew(bench, make_run
     (run.folder / ".config.1.partial.json").write_text("{")
     assert bench.session.carry_out([run]).faults == {}
     assert read_outcome(run).state == "done"
+
+
+def test_without_classes_nothing_is_trained(bench, make_run, tiny_set):
+    """A table is of scores: they must not be missed after the training."""
+    blind = replace(tiny_set, targets=None, class_names=())
+    run = make_run("blind")
+    ended = replace(bench.session, read=lambda _: blind).carry_out([run])
+    assert ended.faults[run.folder].startswith("cifar10 has no classes to score against: name ")
+    assert bench.watched.steps == 0
+    assert not run.folder.exists()

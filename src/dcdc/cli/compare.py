@@ -14,6 +14,7 @@ from dcdc.cli.session import check_session, leave
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
+from dcdc.presets import PRESETS
 
 if TYPE_CHECKING:
     from dcdc.compare.runs import MethodRun, Task
@@ -69,6 +70,7 @@ def compare(
 
     from dcdc.compare.runs import plan
     from dcdc.compare.settings import read_settings
+    from dcdc.config_for_images import with_label_column
     from dcdc.runtime.device import pick_device
 
     chosen = _methods(methods)
@@ -84,6 +86,7 @@ def compare(
     }
     asked = with_values(RunConfig(), {k: v for k, v in flags.items() if v is not None})
     pick_device(device)
+    asked = with_label_column(asked, _n_clusters_of(dataset))
     images = _read(asked, quiet)
     task = _task(asked, images, dataset)
     folder = out or Path("runs") / "compare" / (dataset or name_of_source(data))
@@ -121,6 +124,10 @@ def _check_dataset(name: str | None) -> None:
             f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
             "dcdc data list"
         )
+
+
+def _n_clusters_of(dataset: str | None) -> int | None:
+    return PRESETS[dataset].n_clusters if dataset in PRESETS else None
 
 
 def _read(asked: RunConfig, quiet: bool) -> "ImageSet":

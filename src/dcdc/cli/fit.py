@@ -21,7 +21,7 @@ from dcdc.config import (
     with_values,
 )
 from dcdc.errors import InputError, Interrupted, PeerLostError
-from dcdc.presets import PRESETS, explained, for_gpu, length, preset
+from dcdc.presets import PRESETS, copies, explained, for_gpu, length, preset
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
@@ -158,11 +158,12 @@ def _start(
     if preset_name is None:
         preset_name = _preset_of(source, overlay, how.quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
-    config = overlay(start)
     processes = how.processes
 
-    from dcdc.config_for_images import largest_side_for, resolve, suggest_for
+    from dcdc.config_for_images import largest_side_for, resolve, suggest_for, with_label_column
     from dcdc.run_folder import RunFolder
+
+    config = with_label_column(overlay(start))
 
     if processes.is_first and run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
@@ -173,6 +174,7 @@ def _start(
         chosen = config
         if preset_name is None:
             chosen = overlay(suggest_for(image_set, config.n_clusters, device))
+            chosen = with_values(chosen, {"data.target": config.data.target})
         return resolve(chosen, image_set, processes.size)
 
     config = config_of_first(processes, decide)
@@ -323,7 +325,8 @@ def _announce(
         counts.append(f"{len(image_set.extra):,} more for the over-clustering head alone")
     if image_set.skipped:
         counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
-    counts.append(f"{image_set.n_classes or 'no'} classes to score against")
+    column = f" (column {config.data.target})" if config.data.target else ""
+    counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
     if preset_name is None:
         note("settings chosen from the images, each with what changes it:")
@@ -332,8 +335,8 @@ def _announce(
     else:
         train = config.train
         note(
-            f"preset {preset_name}: trunk {config.network.trunk}, batch {train.batch_size} x "
-            f"{train.n_repeats} copies, {length(config)}, seed {train.seed}; change with "
+            f"preset {preset_name}: trunk {config.network.trunk}, batch of {train.batch_size}, "
+            f"{copies(train.n_repeats)} of each, {length(config)}, seed {train.seed}; change with "
             f"--epochs, --batch-size, --set (dcdc presets {preset_name} lists all)"
         )
 

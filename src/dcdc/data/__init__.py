@@ -13,7 +13,7 @@ from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.image_set import ImageSet, Skipped
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.path_list import list_files
-from dcdc.data.sources import BUILT_IN, label_columns, load_images
+from dcdc.data.sources import BUILT_IN, label_column_of, label_columns, load_images
 from dcdc.data.targets import encode_targets
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "decode_listing",
     "encode_targets",
     "from_arrays",
+    "label_column_of",
     "label_columns",
     "list_files",
     "load_array_file",

@@ -13,13 +13,11 @@ from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.folder import file_inside, printable
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.parquet_files import Shard, open_shards, opened
-from dcdc.data.parquet_labels import chosen_label, label_columns, read_classes
+from dcdc.data.parquet_labels import chosen_label, read_classes
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["label_columns", "list_parquet"]
 
 IMAGE_COLUMNS = ("image", "img")
 _BATCH_BYTES = 4 * 2**20

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.parquet_files import Shard, first_shard, opened
+from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened
 from dcdc.data.path_list import NO_TARGET, unknown_column
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 def label_columns(source: Path) -> list[str]:
     """Columns that may be labels; where none stands out, none is taken without being named."""
     return _candidates(first_shard(source).schema)
+
+
+def label_column_of(source: Path, n_classes: int) -> str | None:
+    """The only one with so many classes, where several could be meant and none stands out."""
+    shards = [shard for shard in open_shards(source) if shard.n_rows]
+    if not shards or chosen_label(shards[0].schema, None, source) is not None:
+        return None
+    counted = [
+        name for name in _candidates(shards[0].schema) if _has_classes(shards, name, n_classes)
+    ]
+    return counted[0] if len(counted) == 1 else None
 
 
 def chosen_label(schema: "pa.Schema", target: str | None, source: Path) -> str | None:
@@ -56,6 +67,13 @@ def read_classes(shards: Sequence[Shard], label: str) -> tuple[NDArray[np.int64]
     if names:
         class_names = tuple(names[int(code)] for code in class_names)
     return codes[encoded.indices.to_numpy()], class_names
+
+
+def _has_classes(shards: Sequence[Shard], label: str, n_classes: int) -> bool:
+    try:
+        return len(read_classes(shards, label)[1]) == n_classes
+    except InputError:  # labels are missing: not this one, unless it is named
+        return False
 
 
 def _candidates(schema: "pa.Schema") -> list[str]:

@@ -20,8 +20,9 @@ from dcdc.data.digits import load_digits
 from dcdc.data.folder import list_folder
 from dcdc.data.image_set import ImageSet, check_side
 from dcdc.data.listing import Listing
-from dcdc.data.parquet import label_columns as parquet_label_columns
 from dcdc.data.parquet import list_parquet
+from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
+from dcdc.data.parquet_labels import label_columns as parquet_label_columns
 from dcdc.data.path_list import list_paths
 from dcdc.errors import InputError
 
@@ -182,6 +183,19 @@ def _unknown(text: str, path: Path) -> InputError:
 
 def label_columns(source: str | Path) -> list[str]:
     """Columns of a Parquet source that `target` may name; none for any other source."""
+    return parquet_label_columns(Path(source)) if _is_parquet(source) else []
+
+
+def label_column_of(source: str | Path, n_classes: int) -> str | None:
+    """Of Parquet whose label column is not plain to see: the only one with so many classes."""
+    try:
+        return parquet_label_column_of(Path(source), n_classes) if _is_parquet(source) else None
+    except OSError:  # the reading itself tells
+        return None
+
+
+def _is_parquet(source: str | Path) -> bool:
     path = Path(source)
-    is_parquet = _has_parquet(path) if path.is_dir() else path.suffix.lower() == ".parquet"
-    return parquet_label_columns(path) if is_parquet and path.exists() else []
+    if built_in_name(source) or not path.exists():
+        return False
+    return _has_parquet(path) if path.is_dir() else path.suffix.lower() == ".parquet"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dcdc.config import DataConfig, RunConfig
-from dcdc.config_for_images import resolve
-from dcdc.data import ImageSet
+from dcdc.config_for_images import resolve, with_label_column
+from dcdc.data import ImageSet, label_columns
 from dcdc.engine.observer import Observer, PassingObserver
+from dcdc.errors import InputError
 from dcdc.reproduce.outcome import filled_in, read_outcome
 from dcdc.reproduce.runs import Run
 from dcdc.reproduce.sequence import Ended, carry_out_each
@@ -58,7 +59,9 @@ class Session:
             config = filled_in(planned.config, read_config(folder))
             image_set = images(config)
         else:
+            config = with_label_column(config)
             image_set = images(config)
+            _require_classes(config.data.source, image_set)
             config = resolve(config, image_set)  # refuses before there is a folder
             if planned.folder.is_dir():
                 remove_leftovers(planned.folder)
@@ -70,6 +73,14 @@ class Session:
 
     def _is_over(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+def _require_classes(source: str, image_set: ImageSet) -> None:
+    """A table is of scores: what has none must not show after the training."""
+    if image_set.targets is None:
+        columns = label_columns(source)
+        how = f"--set data.target={' or '.join(columns)}" if columns else "--data NAME=SOURCE"
+        raise InputError(f"{source} has no classes to score against: name what has by {how}")
 
 
 class _LastRead:
