@@ -63,7 +63,8 @@ def test_commands_have_only_flags_that_exist(command):
     if verb == "data":
         known, verb = known[verb].commands, arguments[0]
     assert verb in known
-    options = {option for parameter in known[verb].params for option in parameter.opts}
+    named = known[verb].params
+    options = {option for each in named for option in (*each.opts, *each.secondary_opts)}
     assert {word for word in arguments if word.startswith("--")} <= options
 
 

@@ -17,6 +17,8 @@ SHRUNK = [
     *("--set", "network.mean=none", "--set", "network.std=none", "--set", "augment.resize_to=10"),
     *("--set", "train.threads=1", "--set", "train.checkpoint_every=1", "--device", "cpu"),
 ]
+UNDRAWN = "--no-report"
+"""Drawing takes longer than such a run."""
 SMALL_BATCH = ("--set", "train.batch_size=16", "--set", "network.over_clusters=6")
 
 
@@ -38,12 +40,6 @@ def repeat(colour_file):
     """The arguments of a whole small table: two rows of one data set."""
     where = ("--dataset", "cifar100-20", "--data", f"cifar100-20={colour_file}")
     return ["reproduce", "repeat", *where, "--epochs", "2", *SHRUNK, *SMALL_BATCH]
-
-
-@pytest.fixture
-def no_reports(monkeypatch):
-    """Drawing takes longer than such a run."""
-    monkeypatch.setattr("dcdc.report.write_report", lambda *_: None)
 
 
 def runs_of(tmp_path):
@@ -87,9 +83,9 @@ def test_the_first_call_trains_and_the_second_trains_nothing(dcdc, repeat, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_reports")
 def test_a_killed_one_goes_on(dcdc, repeat, tmp_path):
     repeat[repeat.index("--epochs") + 1] = "6"
+    repeat.append(UNDRAWN)
     command = [sys.executable, "-m", "dcdc", *repeat, "--quiet"]
     process = subprocess.Popen(command, cwd=tmp_path)
     folder = tmp_path / "runs/reproduce/cifar100-20"
@@ -116,12 +112,12 @@ def test_a_killed_one_goes_on(dcdc, repeat, tmp_path):
         assert epochs == list(range(1, 7))
 
 
-@pytest.mark.usefixtures("no_reports")
 def test_failing_runs_do_not_stop_the_others_and_the_exit_code_says_so(dcdc, colour_file):
     """Batches above 120 images cannot be made of 120."""
     code, out, err = dcdc(
         *("reproduce", "batch-size", "--data", f"cifar100-20={colour_file}", "--epochs", "1"),
         *SHRUNK,
+        UNDRAWN,
     )
     assert code == 1
     last = err.splitlines()[-1]
@@ -135,22 +131,22 @@ def test_failing_runs_do_not_stop_the_others_and_the_exit_code_says_so(dcdc, col
     assert rows[1].split()[-1] == "-"
 
 
-@pytest.mark.usefixtures("no_reports")
 def test_minutes_begin_nothing_when_they_are_over(dcdc, repeat, tmp_path):
     code, out, err = dcdc(*repeat, "--minutes", "1e-9")
     assert code == 3
     assert "--minutes are over, state saved; 2 of 2 runs are left; go on with: dcdc" in err
     assert "CIFAR-100-20" in out
     assert runs_of(tmp_path) == []
-    code, _, err = dcdc(*repeat, "--minutes", "60")
+    code, _, err = dcdc(*repeat, "--minutes", "60", UNDRAWN)
     assert code == 0, err
-    assert len(runs_of(tmp_path)) == 2
+    files = runs_of(tmp_path)
+    assert len(files) == 2
+    assert not any((file.parent / "report.html").exists() for file in files)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_reports")
 def test_several_seeds_have_a_mean_and_a_spread(dcdc, repeat, tmp_path):
-    code, out, err = dcdc(*repeat, "--seeds", "2", "--first-seed", "5", "--quiet")
+    code, out, err = dcdc(*repeat, "--seeds", "2", "--first-seed", "5", "--quiet", UNDRAWN)
     assert (code, err) == (0, "")
     assert "5, 6" in out
     assert "±" in out

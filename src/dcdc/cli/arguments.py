@@ -20,6 +20,9 @@ Target = Annotated[
     typer.Option("--target", help="Label column of Parquet or of a list, to score against."),
 ]
 OnBad = Annotated[str, typer.Option("--on-bad", help="Images that cannot be read: refuse or skip.")]
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, results alone.")]
 
 

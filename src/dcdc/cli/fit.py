@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Quiet, Target, name_of_source
+from dcdc.cli.arguments import Quiet, Report, Target, name_of_source
 from dcdc.cli.joining import config_of_first, joined_processes
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.config import (
@@ -74,9 +74,7 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
-    ] = True,
+    report: Report = True,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
     ] = False,

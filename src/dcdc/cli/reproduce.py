@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import DeviceName, Quiet
+from dcdc.cli.arguments import DeviceName, Quiet, Report
 from dcdc.cli.session import check_session, leave
 from dcdc.config import RunConfig
 from dcdc.errors import InputError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dcdc.reproduce.sequence import Ended
     from dcdc.reproduce.summary import RowResult
     from dcdc.reproduce.tables import Row, Table
+    from dcdc.run_folder import RunFolder
 
 
 def reproduce(
@@ -61,6 +62,7 @@ def reproduce(
         float | None,
         typer.Option(help="Begin nothing and stop what trains after so many, ready to go on."),
     ] = None,
+    report: Report = True,
     quiet: Quiet = False,
 ) -> None:
     """Run what is missing of a table of the paper, and show ours beside the paper's."""
@@ -92,7 +94,7 @@ def reproduce(
         return
     deadline = None if minutes is None else started + 60 * minutes
     _require_means(runs)
-    ended = _carry_out(runs, deadline, quiet)
+    ended = _carry_out(runs, deadline, report, quiet)
     for path in write_table(whole, _show(whole, rows, options, ended.faults), options):
         say(f"written: {path}")
     folders = {run.folder: run for run in runs}
@@ -152,7 +154,7 @@ def _require_means(runs: Sequence["Run"]) -> None:
         raise InputError(f"{next(iter(faults.values()))}{more}{hint}")
 
 
-def _carry_out(runs: Sequence["Run"], deadline: float | None, quiet: bool) -> "Ended":
+def _carry_out(runs: Sequence["Run"], deadline: float | None, report: bool, quiet: bool) -> "Ended":
     from dcdc.cli.console import note
     from dcdc.cli.progress import watching
     from dcdc.cli.reading import read_configured
@@ -164,12 +166,16 @@ def _carry_out(runs: Sequence["Run"], deadline: float | None, quiet: bool) -> "E
         side = largest_side_for(config.train.device)
         return read_configured(config.data, largest_side=side, quiet=quiet)
 
+    def after(folder: "RunFolder", images: "ImageSet") -> None:
+        if report:
+            write_report(folder, images)
+
     session = Session(
         read=read,
         watch=lambda: watching(quiet=quiet),
         say=(lambda _: None) if quiet else note,
         warn=note,
-        after=write_report,
+        after=after,
         deadline=deadline,
     )
     return session.carry_out(runs)
