@@ -39,6 +39,15 @@ def test_each_phase_has_the_settings_of_its_own_section(tiny_config, tiny_set):
         assert tuple(getattr(phase, name) for name in names) == sections[phase.kind][1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "temperature"), [("contrast", "instance.temperature"), ("prediction", "")]
+)
+def test_a_phase_knows_its_temperature_if_it_has_one(tiny_config, tiny_set, kind, temperature):
+    values = {"instance.epochs": 1, "self_label.epochs": 1, "instance.kind": kind}
+    plan = build_plan(with_values(tiny_config, values), tiny_set)
+    assert [phase.temperature for phase in plan.phases] == [temperature, "loss.temperature", ""]
+
+
 def test_the_over_clustering_head_is_left_out_where_it_has_no_clusters(tiny_config, tiny_set):
     def heads(n_over_clusters):
         config = with_values(tiny_config, {"network.over_clusters": n_over_clusters})

@@ -113,15 +113,19 @@ def three_phases(good_config):
     )
 
 
+@pytest.mark.parametrize("kind", ["contrast", "prediction"])
 def test_a_run_in_three_phases_leaves_a_model_that_answers_the_same(
-    three_phases, tiny_set, tmp_path
+    three_phases, tiny_set, tmp_path, kind
 ):
+    """Without the slow copy, which is of the training alone."""
+    three_phases = with_values(three_phases, {"instance.kind": kind})
     folder = RunFolder.create(tmp_path / "run")
     result = run(three_phases, tiny_set, folder=folder)
     assert result.metrics["epochs"] == 2 + 4 + 2
     assert [line["phase"] for line in folder.read_history()] == (
         ["instance"] * 2 + ["heads"] * 4 + ["self_label"] * 2
     )
+    assert not any(name.startswith("slow_copy") for name in folder.read_model())
     model = dcdc.load(folder.path)
     assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
     again = run(three_phases, tiny_set, folder=folder, resume=True)  # nothing is left to do

@@ -61,6 +61,7 @@ def build_network(config: RunConfig) -> ClusteringNetwork:
             mean=network.mean,
             std=network.std,
             n_projected=config.instance.projection if config.instance.epochs else 0,
+            predicts=config.instance.predicts,
             n_sub_heads=network.sub_heads,
         )
 
@@ -99,6 +100,8 @@ def build_training(
     """Everything a resolved config asks for, ready to train."""
     model = build_model(config, processes)
     network, device = model.network, model.device
+    if config.instance.epochs and config.instance.predicts:
+        network.keep_slow_copy()
     if processes.joined:
         share_statistics(network, processes)
     store = open_store(image_set.images, device, image_set.extra, processes.launch.local_size)

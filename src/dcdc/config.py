@@ -93,18 +93,27 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class InstanceConfig:
-    """Instance contrast, before any head trains: two perturbed copies of an image find each other
-    among a batch."""
+    """Before any head trains, features that two perturbed copies of an image have in common."""
 
+    kind: Literal["contrast", "prediction"] = "contrast"
+    """contrast: the two find each other among a batch; prediction: from one, what a slow copy of
+    the network makes of the other, without a look at other images."""
     epochs: int = 0
     """0: none."""
     batch_size: int = 512
     temperature: float = 0.2
+    """Of the contrast."""
+    momentum: float = 0.99
+    """Of the slow copy: what a step leaves of it."""
     projection: int = 128
     """Numbers by which copies are compared."""
     learning_rate: float = 1e-3
     schedule: Literal["constant", "cosine"] = "cosine"
     warmup_epochs: float = 0.0
+
+    @property
+    def predicts(self) -> bool:
+        return self.kind == "prediction"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _rules(values: Values) -> list[Rule]:
 
 
 def _phase_rules(values: Values) -> list[Rule]:
-    threshold = values["self_label.threshold"]
+    threshold, momentum = values["self_label.threshold"], values["instance.momentum"]
     rules: list[Rule] = []
     for phase in ("instance", "self_label"):
         rules += [
@@ -91,6 +91,7 @@ def _phase_rules(values: Values) -> list[Rule]:
     return [
         *rules,
         _above_zero("instance.temperature", values),
+        (0 <= momentum < 1, "instance.momentum", momentum, "from 0 to below 1"),
         _at_least(2, "instance.projection", values),
         _zero_or_above("instance.warmup_epochs", values),
         (0 <= threshold < 1, "self_label.threshold", threshold, "from 0 to below 1"),

@@ -18,6 +18,7 @@ from dcdc.engine.objectives import (
     LossFunction,
     Objective,
     Passes,
+    PredictionObjective,
     SelfLabelObjective,
     one_pass,
     two_passes,
@@ -38,13 +39,11 @@ def build_objective(
         return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
 
     if phase.kind == INSTANCE:
-        return InstanceObjective(
-            build_perturbed_copy(config, n_repeats=2),
-            temperature=config.instance.temperature,
-            autocast=model.autocast,
-            applied=applied,
-            gather=gather,
-        )
+        perturbed = build_perturbed_copy(config, n_repeats=2)
+        how = {"autocast": model.autocast, "applied": applied, "gather": gather}
+        if config.instance.predicts:
+            return PredictionObjective(perturbed, momentum=config.instance.momentum, **how)
+        return InstanceObjective(perturbed, temperature=config.instance.temperature, **how)
     if phase.kind == SELF_LABEL:
         return SelfLabelObjective(
             model.original_copy,

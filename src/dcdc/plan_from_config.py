@@ -33,6 +33,7 @@ def _phases(config: RunConfig) -> list[Phase]:
             learning_rate=instance.learning_rate,
             schedule=instance.schedule,
             warmup_epochs=instance.warmup_epochs,
+            temperature="" if instance.predicts else "instance.temperature",
         ),
         Phase(
             HEADS,
@@ -45,6 +46,7 @@ def _phases(config: RunConfig) -> list[Phase]:
             head_training=train.heads,
             over_clustering_first=int(train.over_clustering_first),
             n_neighbours=train.neighbours,
+            temperature="loss.temperature",
         ),
         Phase(
             SELF_LABEL,

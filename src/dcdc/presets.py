@@ -270,7 +270,7 @@ def length(config: RunConfig) -> str:
     """Its epochs, phase by phase."""
     instance, self_label = config.instance.epochs, config.self_label.epochs
     parts = [
-        f"{instance} epochs of instance contrast" if instance else "",
+        f"{instance} epochs of instance {config.instance.kind}" if instance else "",
         f"{config.train.epochs} epochs" + (" of both heads" if instance or self_label else ""),
         f"{self_label} of self-labels" if self_label else "",
     ]
@@ -293,7 +293,10 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
     instance, self_label = config.instance.epochs, config.self_label.epochs
     features = ("--set train.over_clustering_first=", f"{train.over_clustering_first:g} epochs")
     if instance:
-        features = ("--set instance.epochs=", f"{instance} epochs of instance contrast")
+        features = (
+            "--set instance.epochs=",
+            f"{instance} epochs of instance {config.instance.kind}",
+        )
     elif network.trunk == "patches":
         features = ("--set network.trunk=", "a dictionary of patches")
     last = [(f"self-labels at the end: {self_label} epochs", "--set self_label.epochs=")]

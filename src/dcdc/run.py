@@ -132,6 +132,7 @@ def _run(
         if stopped.signal != "SIGINT" or not training.trainer.return_to_finished_epoch():
             raise
         stopped_by = stopped.signal
+    training.model.network.drop_slow_copy()  # of the training alone
     seconds = earlier + time.perf_counter() - started
     assigned = training.model.assign_store(training.store)
     metrics = _metrics(config, image_set, assigned) | {

@@ -10,9 +10,10 @@ from dcdc.config import with_values
 from dcdc.config_for_images import resolve
 from dcdc.engine.captured_step import CapturedStep, unchanged
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS
+from dcdc.engine.plan import HEADS, INSTANCE
 
 OVER, CLUSTER = ("over_clustering_head",), ("cluster_head",)
+PROJECTION = ("projection",)
 
 
 class FakeGraph:
@@ -86,10 +87,13 @@ def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, 
     assert same(eager, twin)
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed):
+@pytest.mark.parametrize(
+    ("streamed", "kind"), [(False, "contrast"), (True, "contrast"), (False, "prediction")]
+)
+def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed, kind):
     """A batch of 32 with its partners has more rows than the set has images."""
     phases = {
+        "instance.kind": kind,
         "instance.epochs": 2,
         "instance.batch_size": 16,
         "train.epochs": 2,
@@ -168,6 +172,34 @@ class TestOnAGpu:
             heads = OVER if number % 2 else CLUSTER
             found.append(trainer.steps[HEADS](indices, heads)["loss"].clone())
         return torch.stack(found).cpu()
+
+    @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+    def test_a_captured_prediction_and_its_slow_copy(self, tiny_config, tiny_set, precision):
+        """By a deep trunk, whose weights have twins in bfloat16; steps are short, or Adam would
+        make whole ones of last digits."""
+        values = {"instance.kind": "prediction", "instance.epochs": 1, "network.trunk": "resnet18"}
+        values |= {"instance.batch_size": 16, "train.device": "cuda", "train.compile": "off"}
+        losses, slow = [], []
+        for capture in (False, True):
+            chosen = {"train.capture": capture, "train.precision": precision}
+            trainer = training(with_values(tiny_config, values | chosen), tiny_set)
+            trainer.generator.manual_seed(0)
+            trainer.optimiser.lr.fill_(1e-5)
+            trainer.network.train()
+            order = torch.Generator().manual_seed(1)
+            steps = [torch.randperm(48, generator=order)[:16].cuda() for _ in range(10)]
+            found = [trainer.steps[INSTANCE](some, PROJECTION)["loss"].clone() for some in steps]
+            losses.append(torch.stack(found).cpu())
+            slow.append(trainer.network.slow_copy.state_dict())
+            start = training(with_values(tiny_config, values | chosen), tiny_set).network
+            assert not torch.equal(
+                slow[-1]["network.1.0.weight"], start.state_dict()["projection.0.weight"]
+            )
+        bound = 1e-3 if precision == "float32" else 5e-2
+        torch.testing.assert_close(losses[1], losses[0], rtol=bound, atol=bound)
+        for name, tensor in slow[0].items():
+            if tensor.is_floating_point() and "running" not in name:
+                torch.testing.assert_close(slow[1][name], tensor, rtol=0, atol=1e-4, msg=name)
 
     def test_captured_is_eager_in_float32(self, tiny_config, tiny_set):
         plain = {"precision": "float32", "passes": "two", "capture": False}

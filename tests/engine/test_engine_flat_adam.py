@@ -16,7 +16,7 @@ from dcdc.networks.resnet import ResNet
 HEADS = ("cluster_head", "over_clustering_head")
 
 
-def network(n_projected=0):
+def network(n_projected=0, predicts=False):
     torch.manual_seed(0)
     built = ClusteringNetwork(
         trunk="resnet18",
@@ -26,6 +26,7 @@ def network(n_projected=0):
         mean=[0.5],
         std=[0.5],
         n_projected=n_projected,
+        predicts=predicts,
     )
     built.trunk = ResNet(3, (1, 1))  # as that one, but small
     return built.to(memory_format=torch.channels_last)
@@ -53,9 +54,15 @@ def test_without_twins_it_is_adam_and_a_head_at_rest_stays():
         torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("trained", [*(f"heads.{head}." for head in HEADS), "projection."])
+APART = [*(f"heads.{head}." for head in HEADS), "projection.", "predictor."]
+
+
+@pytest.mark.parametrize("trained", APART)
 def test_heads_and_projection_rest_on_their_own_while_the_trunk_moves(trained):
-    built = network(n_projected=4)
+    """And nothing of a slow copy is the optimiser's."""
+    built = network(n_projected=4, predicts=True)
+    built.keep_slow_copy()
+    slow = {name: tensor.clone() for name, tensor in built.slow_copy.state_dict().items()}
     optimiser = FlatAdam(built, torch.tensor(1e-2), half=False)
     start = {name: weight.detach().clone() for name, weight in built.named_parameters()}
     for name, weight in built.named_parameters():
@@ -73,6 +80,8 @@ def test_heads_and_projection_rest_on_their_own_while_the_trunk_moves(trained):
         if optimiser.state[weight]["step"].item() == 1
     }
     assert counted == moved
+    for name, tensor in built.slow_copy.state_dict().items():
+        assert torch.equal(tensor, slow[name]), name
 
 
 def test_weights_keep_their_values_and_layout_and_share_one_buffer():

@@ -1,6 +1,7 @@
 """Each objective against the same work spelled out."""
 
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -12,13 +13,14 @@ from dcdc.config_for_images import resolve
 from dcdc.engine.objectives import (
     DcdcObjective,
     InstanceObjective,
+    PredictionObjective,
     SelfLabelObjective,
     one_pass,
     two_passes,
 )
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.plan import HEADS
-from dcdc.losses import dcdc_loss, instance_loss, self_label_loss
+from dcdc.losses import dcdc_loss, instance_loss, prediction_loss, self_label_loss
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, PROJECTION, ClusteringNetwork
 
 
@@ -129,6 +131,54 @@ def test_instance_contrasts_the_two_copies_by_their_projections(network, images)
 def test_instance_needs_two_copies():
     with pytest.raises(AssertionError):
         InstanceObjective(perturbed_copy(3), temperature=0.3, autocast=nullcontext)
+
+
+@pytest.fixture
+def predicting():
+    torch.manual_seed(0)
+    built = ClusteringNetwork(
+        trunk="small",
+        in_channels=1,
+        n_clusters=3,
+        mean=[0.5],
+        std=[0.5],
+        n_projected=4,
+        predicts=True,
+    )
+    built.keep_slow_copy()
+    return built
+
+
+def test_prediction_is_of_what_the_slow_copy_makes_of_the_other_copy(predicting, images):
+    """Each copy in a pass of its own, the slow copy before the step and a little nearer."""
+    network, momentum = predicting, 0.75
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(torch.randn_like(weight) / 10)
+    twin = deepcopy(network)
+    objective = PredictionObjective(perturbed_copy(), momentum=momentum, autocast=nullcontext)
+    (copies,) = copies_of(objective, images)
+    total, terms = objective.loss(network, (copies,), (PROJECTION,))
+    assert terms == {"instance": total}
+    total.backward()
+
+    twin.follow_slowly(momentum)
+    aim = torch.cat([twin.project_slowly(part) for part in copies.chunk(2)])
+    predicted = torch.cat([twin.predict(part) for part in copies.chunk(2)])
+    expected = prediction_loss(predicted, aim)
+    torch.testing.assert_close(total, expected)
+    expected.backward()
+    for (name, ours), theirs in zip(network.named_parameters(), twin.parameters(), strict=True):
+        assert (ours.grad is None) == (theirs.grad is None) == name.startswith("heads."), name
+        if ours.grad is not None:
+            torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-6, msg=name)
+    assert {name.partition(".")[0] for name in moved(network)} == {
+        "trunk",
+        "projection",
+        "predictor",
+    }
+    for name, tensor in network.slow_copy.state_dict().items():
+        torch.testing.assert_close(tensor, twin.slow_copy.state_dict()[name], msg=name)
 
 
 def test_self_labels_come_from_the_original_copy_and_teach_the_perturbed_one(network, images):

@@ -343,3 +343,39 @@ def test_what_went_wrong_is_answered_with_the_settings_of_its_phase(config, tiny
     watch(built, spoil)
     with pytest.raises(TrainingError, match=hint):
         built.train()
+
+
+def test_a_prediction_goes_on_in_the_middle_with_its_slow_copy(config, tiny_set, tmp_path):
+    config = with_values(config, {"instance.kind": "prediction", "instance.momentum": 0.9})
+    whole = trainer(config, tiny_set)
+    whole.train()
+    assert whole.history[0].keys() == {"epoch", "seconds", "phase", "loss", "instance"}
+    with pytest.raises(Interrupted):
+        trainer(config, tiny_set, tmp_path, Stopper(after=4)).train()
+    resumed = trainer(config, tiny_set, tmp_path)
+    assert resumed.resume()
+    slow = resumed.network.slow_copy.state_dict()
+    assert not torch.equal(
+        slow["network.1.0.weight"], resumed.network.projection.state_dict()["0.weight"]
+    )
+    resumed.train()
+    assert same(resumed, whole)
+    assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
+
+
+def test_a_slow_copy_begins_with_the_weights_that_training_begins_with(config, tiny_set):
+    built = trainer(with_values(config, {"instance.kind": "prediction"}), tiny_set)
+    other = trainer(with_values(config, {"train.seed": 1, "instance.kind": "prediction"}), tiny_set)
+    trunk = {name: t.clone() for name, t in other.network.trunk.state_dict().items()}
+    built.start_trunk = lambda: built.network.trunk.load_state_dict(trunk)
+
+    def note(kind, indices, heads):  # noqa: ARG001
+        if not seen:
+            seen.update(built.network.slow_copy.state_dict())
+            seen.update({name: tensor.clone() for name, tensor in seen.items()})
+
+    seen = {}
+    watch(built, note)
+    built.train()
+    for name, tensor in trunk.items():
+        assert torch.equal(seen[f"network.0.{name}"], tensor), name

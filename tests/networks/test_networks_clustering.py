@@ -132,3 +132,21 @@ def test_one_channel_too_is_laid_out_last_for_the_trunk():
     built.features(images)
     assert seen[0].stride() == (64, 1, 8, 1)  # and not 64, 64, 8, 1, which is laid out last as well
     torch.testing.assert_close(seen[0], (images - 0.5) / 0.2)
+
+
+def test_a_predictor_and_a_slow_copy_are_there_only_where_asked_for():
+    images = torch.rand(5, 3, 16, 16)
+    built = network(n_projected=7, predicts=True)
+    assert built.predict(images).shape == built.project(images).shape == (5, 7)
+    with pytest.raises(AssertionError, match="no slow copy"):
+        built.project_slowly(images)
+    without, n_parameters = built.state_dict().keys(), built.n_parameters
+    built.keep_slow_copy()
+    assert built.n_parameters == n_parameters
+    kept = {name.partition(".")[0] for name in built.state_dict().keys() - without}
+    assert kept == {"slow_copy"}
+    assert torch.equal(built.project_slowly(images), built.project(images))
+    built.drop_slow_copy()
+    assert built.state_dict().keys() == without
+    with pytest.raises(AssertionError, match="without a predictor"):
+        network(n_projected=7).predict(images)

@@ -83,7 +83,7 @@ def test_each_phase_has_its_own_loss_and_the_scores_go_on(make_facts, theme):
     facts = in_phases(make_facts([0, 1], n_clusters=2, targets=["a", "b"]))
     figure = drawn(draw_training, facts, theme=theme)
     assert [axes.get_ylabel() for axes in figure.axes] == [
-        "loss, instance contrast",
+        "loss, features",
         "loss, heads",
         "loss, self-labels",
         "share",

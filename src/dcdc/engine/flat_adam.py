@@ -6,8 +6,8 @@ writes the twins that the next step computes with, so that no step converts 21 m
 gradients on its own.
 
 A run of parameters that always train together is a span: the trunk's convolutions, the rest of
-the trunk, each head, the projection. A span without gradients in a step is left alone, as Adam
-does.
+the trunk, each head, the projection, the predictor. A span without gradients in a step is left
+alone, as Adam does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,16 +42,19 @@ class FlatAdam(Optimiser):
 
     def __init__(self, network: ClusteringNetwork, lr: Tensor, half: bool = True) -> None:
         super().__init__(network.parameters(), lr)
-        layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
+        layers = [
+            layer
+            for layer in network.modules()
+            if isinstance(layer, Convolution) and list(layer.parameters())  # not the slow copy's
+        ]
         convolved = [weight for layer in layers for weight in layer.parameters()]
         taken = {id(weight) for weight in convolved}
-        apart = [*network.heads.values()]
-        if network.projection is not None:
-            apart.append(network.projection)
+        others = (network.projection, network.predictor)
+        apart = [*network.heads.values(), *(part for part in others if part is not None)]
         heads = [list(head.parameters()) for head in apart]
         taken |= {id(weight) for head in heads for weight in head}
-        others = [weight for weight in network.parameters() if id(weight) not in taken]
-        spans = [_span(convolved, twins=half), *(_span(some) for some in (others, *heads))]
+        rest = [weight for weight in network.parameters() if id(weight) not in taken]
+        spans = [_span(convolved, twins=half), *(_span(some) for some in (rest, *heads))]
         self.spans = [span for span in spans if span is not None]
         if half and layers:
             for layer, twin, gradient in zip(

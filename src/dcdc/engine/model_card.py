@@ -93,7 +93,7 @@ def _settings(config: Mapping[str, Any]) -> str:
         "trunk": network["trunk"] + (", on Sobel edges" if network["sobel"] else ""),
         "clusters": config["n_clusters"],
         "over-clusters": network["over_clusters"],
-        "epochs (instance contrast, heads, self-labels)": ", ".join(
+        "epochs (features, heads, self-labels)": ", ".join(
             str(config[phase]["epochs"]) for phase in ("instance", "train", "self_label")
         ),
         "batch": f"{train['batch_size']} x {train['n_repeats']} copies",

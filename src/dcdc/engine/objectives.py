@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.augment.pipeline import OriginalDraw, PerturbedDraw
-from dcdc.losses import DcdcLoss, instance_loss, self_label_loss
+from dcdc.losses import DcdcLoss, instance_loss, prediction_loss, self_label_loss
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, copy_groups
 
 Autocast = Callable[[], AbstractContextManager[object]]
@@ -167,21 +167,19 @@ def _mean(values: Sequence[Tensor]) -> Tensor:
     return values[0] if len(values) == 1 else torch.stack(list(values)).mean()
 
 
-class InstanceObjective:
-    """Two perturbed copies of an image find each other among the batch, by their projections."""
+class _TwoPerturbed:
+    """Of every image two perturbed copies, first one of each, then the other."""
 
     def __init__(
         self,
         perturbed_copy: PerturbedCopy,
         *,
-        temperature: float,
         autocast: Autocast,
         applied: Callable[[Copy], Function] = apply_of,
         gather: Gather = own_rows,
     ) -> None:
         assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
         self.perturbed_copy = perturbed_copy
-        self.temperature = temperature
         self._apply = applied(perturbed_copy)
         self._autocast, self._gather = autocast, gather
 
@@ -194,6 +192,14 @@ class InstanceObjective:
     def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
         return (self._apply(images, draw),)
 
+
+class InstanceObjective(_TwoPerturbed):
+    """Two perturbed copies of an image find each other among the batch, by their projections."""
+
+    def __init__(self, perturbed_copy: PerturbedCopy, *, temperature: float, **how: Any) -> None:
+        super().__init__(perturbed_copy, **how)
+        self.temperature = temperature
+
     def loss(
         self,
         network: ClusteringNetwork,
@@ -204,6 +210,30 @@ class InstanceObjective:
             (projected,) = self._gather(network.project(copies[0]))
         first, second = projected.chunk(2)
         loss = instance_loss(first, second, self.temperature)
+        return loss, {"instance": loss}
+
+
+class PredictionObjective(_TwoPerturbed):
+    """From one copy of an image the network predicts what its slow copy makes of the other."""
+
+    def __init__(self, perturbed_copy: PerturbedCopy, *, momentum: float, **how: Any) -> None:
+        super().__init__(perturbed_copy, **how)
+        self.momentum = momentum
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        network.follow_slowly(self.momentum)  # what the step before has changed
+        n = len(copies[0]) // 2
+        with copy_groups(network, (n, n)):
+            with self._autocast():
+                aim = network.project_slowly(copies[0])
+            with self._autocast():
+                predicted = network.predict(copies[0])
+        loss = prediction_loss(*self._gather(predicted, aim))
         return loss, {"instance": loss}
 
 

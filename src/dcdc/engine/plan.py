@@ -24,6 +24,8 @@ class Phase:
     """Epochs in which the over-clustering head trains alone."""
     n_neighbours: int = 0
     """Of each image, found as the phase begins: the perturbed copies are of one of them."""
+    temperature: str = ""
+    """The setting that makes its loss calmer when it is higher, if it has one."""
 
     def passes(self, epoch: int) -> tuple[tuple[str, ...], ...]:
         """The heads trained in each pass over the images in `epoch`."""

@@ -191,6 +191,8 @@ class Trainer:
         if number == 1:
             if self.epoch == 0:
                 self.start_trunk()
+                if self.network.slow_copy is not None:
+                    self.network.keep_slow_copy()
             else:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():
@@ -245,10 +247,10 @@ class Trainer:
                 f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
             )
             section = "train" if phase.kind == HEADS else phase.kind
-            softer = {HEADS: "loss.temperature", INSTANCE: "instance.temperature"}.get(phase.kind)
+            calmer = f" or a higher {phase.temperature}" if phase.temperature else ""
             raise TrainingError(
                 f"{error}; {kept}; try a lower --set {section}.learning_rate "
-                f"(now {phase.learning_rate})" + (f" or a higher {softer}" if softer else "")
+                f"(now {phase.learning_rate}){calmer}"
             ) from None
 
     def _warn_once(self, warnings: Sequence[str]) -> None:

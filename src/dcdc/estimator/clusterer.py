@@ -145,7 +145,7 @@ class DCDC(
                 weights = {
                     name: tensor
                     for name, tensor in weights_of(self.model_).items()
-                    if not name.startswith("projection")  # of instance contrast, which is over
+                    if not name.startswith(("projection", "predictor"))  # of a phase that is over
                 }
                 found = [train(config, image_set, weights=weights, verbose=self.verbose)]
             else:

@@ -9,6 +9,7 @@ from dcdc.losses.gaussian_divergence import gaussian_divergence
 from dcdc.losses.iic import iic_loss
 from dcdc.losses.instance import instance_loss
 from dcdc.losses.mutual_information import joint_assignment, mutual_information
+from dcdc.losses.prediction import prediction_loss
 from dcdc.losses.reconstruction import reconstruction_loss
 from dcdc.losses.sample_view import sample_view_loss
 from dcdc.losses.self_label import self_label_loss
@@ -27,6 +28,7 @@ __all__ = [
     "instance_loss",
     "joint_assignment",
     "mutual_information",
+    "prediction_loss",
     "reconstruction_loss",
     "sample_affinity",
     "sample_view_loss",

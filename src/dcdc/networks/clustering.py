@@ -10,10 +10,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from dcdc.networks.copy_group_norm import CopyGroupNorm1d
 from dcdc.networks.dense import Dense
 from dcdc.networks.front import Normalise, Sobel, front
 from dcdc.networks.patches import PatchTrunk
 from dcdc.networks.resnet import resnet18, resnet34
+from dcdc.networks.slow_copy import SlowCopy
 from dcdc.networks.small import SmallTrunk
 
 TRUNKS: dict[str, Callable[[int], nn.Module]] = {
@@ -59,10 +61,12 @@ class ClusteringNetwork(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         n_projected: int = 0,
+        predicts: bool = False,
         n_sub_heads: int = 1,
     ) -> None:
-        """`n_projected` numbers of a projection for instance contrast; 0: none. `n_sub_heads` heads
-        of each role; where there are several, the first answers until `answer_by` says which."""
+        """`n_projected` numbers of a projection for instance contrast; 0: none. `predicts`: another
+        copy's projection can be predicted from an image's. `n_sub_heads` heads of each role; where
+        there are several, the first answers until `answer_by` says which."""
         super().__init__()
         self.in_channels = in_channels
         self.memory_format = torch.contiguous_format
@@ -85,7 +89,14 @@ class ClusteringNetwork(nn.Module):
         )
         self.answering: Tensor | None
         self.register_buffer("answering", torch.tensor(0) if n_sub_heads > 1 else None)
-        self.projection = _projection(n_features, n_projected) if n_projected else None
+        self.projection: nn.Module | None = None
+        self.predictor: nn.Module | None = None
+        self.slow_copy: SlowCopy | None = None
+        if n_projected and predicts:
+            self.projection = _normed_layers(n_features, n_projected)
+            self.predictor = _normed_layers(n_projected, n_projected)
+        elif n_projected:
+            self.projection = _projection(n_features, n_projected)
 
     def sub_heads(self, head: str) -> tuple[str, ...]:
         """The heads of a role, which is the name of its head where there is one alone."""
@@ -138,15 +149,52 @@ class ClusteringNetwork(nn.Module):
 
     def project(self, images: Tensor) -> Tensor:
         """B x D: where instance contrast compares images."""
-        assert self.projection is not None, "built without a projection"
-        projected: Tensor = self.projection(self.features(images))
+        projected: Tensor = self._projecting(self.seen(images))
         return projected
+
+    def predict(self, images: Tensor) -> Tensor:
+        """B x D: what the slow copy should make of another copy of each image."""
+        assert self.predictor is not None, "built without a predictor"
+        predicted: Tensor = self.predictor(self.project(images))
+        return predicted
+
+    def project_slowly(self, images: Tensor) -> Tensor:
+        """B x D: as the slow copy does, without a gradient."""
+        assert self.slow_copy is not None, "there is no slow copy"
+        projected: Tensor = self.slow_copy(self.seen(images))
+        return projected
+
+    def keep_slow_copy(self) -> None:
+        """From now on, of trunk and projection as they are; one that is there catches up."""
+        if self.slow_copy is None:
+            self.slow_copy = SlowCopy(self._projecting)
+        self.slow_copy.catch_up(self._projecting)
+
+    def drop_slow_copy(self) -> None:
+        self.slow_copy = None
+
+    def follow_slowly(self, momentum: float) -> None:
+        assert self.slow_copy is not None, "there is no slow copy"
+        self.slow_copy.follow(self._projecting, momentum)
+
+    @property
+    def _projecting(self) -> nn.Sequential:
+        assert self.projection is not None, "built without a projection"
+        return nn.Sequential(self.trunk, self.projection)
 
 
 def _projection(n_features: int, n_projected: int) -> nn.Sequential:
     """Two layers between features and contrast: what the contrast throws away, features keep."""
     return nn.Sequential(
         nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, n_projected)
+    )
+
+
+def _normed_layers(n_in: int, n_out: int) -> nn.Sequential:
+    """Two layers, with a norm and ReLU between them."""
+    n_hidden = 2 * max(n_in, n_out)
+    return nn.Sequential(
+        nn.Linear(n_in, n_hidden), CopyGroupNorm1d(n_hidden), nn.Linear(n_hidden, n_out)
     )
 
 

@@ -17,7 +17,7 @@ SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 _FEW_EPOCHS = 40  # up to here each epoch gets a dot; one epoch alone would draw no line
 _SCORE_MARKERS = ("o", "s", "^")
 _ROUND_STEPS = [1, 2, 5, 10]
-_PHASES = {"instance": "instance contrast", "heads": "heads", "self_label": "self-labels"}
+_PHASES = {"instance": "features", "heads": "heads", "self_label": "self-labels"}
 _NAME_SHARE = 0.15  # of the width: what a phase's name takes
 
 _Panel = tuple[float, Callable[[Axes, RunFacts, Theme], None]]  # height in inches, what draws it

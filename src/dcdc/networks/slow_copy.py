@@ -1,0 +1,39 @@
+"""A copy of a network that follows its weights slowly, and is never trained itself.
+
+What the two copies of an image are to agree on is then not what the last step made of them
+(Grill et al., Bootstrap your own latent, 2020).
+"""
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+
+class SlowCopy(nn.Module):
+    """Of a module; its weights are buffers, so that checkpoints have them and optimisers do not."""
+
+    def __init__(self, followed: nn.Module) -> None:
+        super().__init__()
+        self.network = deepcopy(followed)
+        for module in self.network.modules():
+            for name, weight in list(module.named_parameters(recurse=False)):
+                delattr(module, name)
+                module.register_buffer(name, weight.detach().clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            y: Tensor = self.network(x)
+        return y
+
+    @torch.no_grad()
+    def follow(self, followed: nn.Module, momentum: float) -> None:
+        """Every weight becomes `momentum` of itself and the rest of the one it follows."""
+        own = dict(self.network.named_buffers())
+        weights = dict(followed.named_parameters())
+        torch._foreach_lerp_([own[name] for name in weights], list(weights.values()), 1 - momentum)
+
+    @torch.no_grad()
+    def catch_up(self, followed: nn.Module) -> None:
+        """The same weights and statistics, here and now."""
+        self.network.load_state_dict(followed.state_dict())
