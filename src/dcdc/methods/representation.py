@@ -88,8 +88,7 @@ class Studio:
 
     def code_size(self, asked: int | None) -> int:
         """Numbers of a code."""
-        if asked is not None and asked < 1:
-            raise InputError(f"n_code = {asked} must be above 0")
+        check_above_zero(n_code=asked)
         return asked or (64 if self.of_photos else 16)
 
     def build(self, network: Callable[[], Network]) -> Network:
@@ -106,9 +105,7 @@ class Studio:
         usual = SMALL if self.image_set.side <= TINY or self.device.type == "cpu" else LARGE
         asked = {"n_steps": n_steps, "width": width, "learning_rate": learning_rate}
         given = {name: value for name, value in asked.items() if value is not None}
-        for name, value in given.items():
-            if not value > 0:
-                raise InputError(f"{name} = {value} must be above 0")
+        check_above_zero(**given)
         return replace(usual, **given)  # type: ignore[arg-type]
 
     def phase(
@@ -148,6 +145,13 @@ class Studio:
     def threads(self) -> AbstractContextManager[None]:
         """Small images are fastest, and give the same numbers everywhere, on one."""
         return cpu_threads(1 if self.image_set.side <= TINY else 0)
+
+
+def check_above_zero(**asked: float | None) -> None:
+    """Settings by their names; None was not asked for."""
+    for name, value in asked.items():
+        if value is not None and not value > 0:
+            raise InputError(f"{name} = {value} must be above 0")
 
 
 def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -23,7 +23,7 @@ from dcdc.engine.steady import steady_directions
 from dcdc.errors import InputError
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, directions, k_means
+from dcdc.methods.representation import Studio, check_above_zero, directions, k_means
 from dcdc.networks.untrained import UntrainedMaps
 from dcdc.runtime.seeding import derive_generator
 
@@ -42,8 +42,7 @@ def cluster(
     n_copies: int = 8,
 ) -> Clustering:
     check_task(image_set, n_clusters)
-    if width < 1:
-        raise InputError(f"width = {width} must be above 0")
+    check_above_zero(width=width)
     if n_copies < 2:
         raise InputError(f"n_copies = {n_copies} must be at least 2")
     studio = Studio.open(image_set, seed, device, observer, None)
