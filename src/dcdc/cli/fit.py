@@ -156,15 +156,15 @@ def _start(
     if preset_name is None:
         preset_name = _preset_of(source, overlay, how.quiet)
     start = RunConfig() if preset_name is None else preset(preset_name)
+    config = overlay(start)
     processes = how.processes
 
     from dcdc.config_for_images import largest_side_for, resolve, suggest_for, with_label_column
     from dcdc.run_folder import RunFolder
 
-    config = with_label_column(overlay(start))
-
     if processes.is_first and run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
+    config = with_label_column(config)
     device = config.train.device
     image_set = _read(config, how, largest_side=largest_side_for(device))
 
