@@ -13,13 +13,12 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "digits_seeds.py"
 
 @pytest.mark.slow
 def test_the_median_of_three_seeds_is_what_the_readme_says():
-    """A training is a draw, and each kind of processor draws its own: .960 and .946 were seen."""
     found = []
     for seed in range(3):
         command = [sys.executable, str(BENCHMARK), "--one", str(seed)]
         found.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
     median = lambda key: statistics.median(row[key] for row in found)  # noqa: E731
-    assert median("acc") >= 0.94
+    assert median("acc") >= 0.95
     assert median("nmi") >= 0.90
     assert median("acc") > median("k-means acc") + 0.1
     assert max(row["peak MB"] for row in found) < 1500
