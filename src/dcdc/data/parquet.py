@@ -44,7 +44,7 @@ def list_parquet(source: Path, target: str | None = None) -> Listing:
     by Hugging Face's metadata or by its name. Images are named by their paths where each has its
     own, otherwise by file and row.
     """
-    shards = [shard for shard in open_shards(source) if shard.n_rows]
+    shards = open_shards(source)
     if not shards:
         raise InputError(f"{source} has no rows: give Parquet with images")
     schema = shards[0].schema

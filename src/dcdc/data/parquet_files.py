@@ -38,14 +38,15 @@ class Shard:
 
 
 def open_shards(source: Path) -> list[Shard]:
-    """A file, or all below a folder in the order of their relative paths; their columns agree."""
+    """A file, or all below a folder in the order of their relative paths, those without rows left
+    out; their columns agree."""
     first, *others = shards = [_shard(path, name) for name, path in _files(source)]
     for other in others:
         if _columns(other) != _columns(first):
             raise InputError(
                 f"{first.path} and {other.path} have different columns: put them in two folders"
             )
-    return shards
+    return [shard for shard in shards if shard.n_rows]
 
 
 def first_shard(source: Path) -> Shard:

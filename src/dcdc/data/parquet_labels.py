@@ -24,7 +24,7 @@ def label_columns(source: Path) -> list[str]:
 
 def label_column_of(source: Path, n_classes: int) -> str | None:
     """The only one with so many classes, where several could be meant and none stands out."""
-    shards = [shard for shard in open_shards(source) if shard.n_rows]
+    shards = open_shards(source)
     if not shards or chosen_label(shards[0].schema, None, source) is not None:
         return None
     counted = [
