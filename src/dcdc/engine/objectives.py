@@ -3,6 +3,7 @@
 Shapes: B images, r perturbed copies of each, K clusters of a head, D numbers of a projection.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -167,7 +168,7 @@ def _mean(values: Sequence[Tensor]) -> Tensor:
     return values[0] if len(values) == 1 else torch.stack(list(values)).mean()
 
 
-class _TwoPerturbed:
+class _TwoPerturbed(ABC):
     """Of every image two perturbed copies, first one of each, then the other."""
 
     def __init__(
@@ -192,6 +193,19 @@ class _TwoPerturbed:
     def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
         return (self._apply(images, draw),)
 
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        loss = self._disagreement(network, copies[0])
+        return loss, {"instance": loss}
+
+    @abstractmethod
+    def _disagreement(self, network: ClusteringNetwork, copies: Tensor) -> Tensor:
+        """Of the two copies, 2B x C x H x W, about what they show."""
+
 
 class InstanceObjective(_TwoPerturbed):
     """Two perturbed copies of an image find each other among the batch, by their projections."""
@@ -200,17 +214,11 @@ class InstanceObjective(_TwoPerturbed):
         super().__init__(perturbed_copy, **how)
         self.temperature = temperature
 
-    def loss(
-        self,
-        network: ClusteringNetwork,
-        copies: tuple[Tensor, ...],
-        heads: Sequence[str],  # noqa: ARG002
-    ) -> tuple[Tensor, Terms]:
+    def _disagreement(self, network: ClusteringNetwork, copies: Tensor) -> Tensor:
         with self._autocast():
-            (projected,) = self._gather(network.project(copies[0]))
+            (projected,) = self._gather(network.project(copies))
         first, second = projected.chunk(2)
-        loss = instance_loss(first, second, self.temperature)
-        return loss, {"instance": loss}
+        return instance_loss(first, second, self.temperature)
 
 
 class PredictionObjective(_TwoPerturbed):
@@ -220,21 +228,15 @@ class PredictionObjective(_TwoPerturbed):
         super().__init__(perturbed_copy, **how)
         self.momentum = momentum
 
-    def loss(
-        self,
-        network: ClusteringNetwork,
-        copies: tuple[Tensor, ...],
-        heads: Sequence[str],  # noqa: ARG002
-    ) -> tuple[Tensor, Terms]:
+    def _disagreement(self, network: ClusteringNetwork, copies: Tensor) -> Tensor:
         network.follow_slowly(self.momentum)  # what the step before has changed
-        n = len(copies[0]) // 2
+        n = len(copies) // 2
         with copy_groups(network, (n, n)):
             with self._autocast():
-                aim = network.project_slowly(copies[0])
+                aim = network.project_slowly(copies)
             with self._autocast():
-                predicted = network.predict(copies[0])
-        loss = prediction_loss(*self._gather(predicted, aim))
-        return loss, {"instance": loss}
+                predicted = network.predict(copies)
+        return prediction_loss(*self._gather(predicted, aim))
 
 
 class SelfLabelObjective(_OriginalAndPerturbed):
