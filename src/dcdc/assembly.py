@@ -96,10 +96,14 @@ def build_training(
     observer: Observer,
     folder: Path | None,
     processes: Processes = ALONE,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> Training:
-    """Everything a resolved config asks for, ready to train."""
+    """Everything a resolved config asks for, ready to train; `weights` is what the network begins
+    with, instead of drawn ones and what the images give a trunk."""
     model = build_model(config, processes)
     network, device = model.network, model.device
+    if weights is not None:
+        network.load_state_dict(dict(weights))
     if config.instance.epochs and config.instance.predicts:
         network.keep_slow_copy()
     if processes.joined:
@@ -139,7 +143,9 @@ def build_training(
         optimiser=optimiser,
         generator=generator,
         evaluate=_evaluation(model, store, image_set.targets),
-        start_trunk=_trunk_start(config, model, store, observer),
+        start_trunk=_trunk_start(config, model, store, observer)
+        if weights is None
+        else lambda: None,
         start_cluster_head=_head_start(config, model, store),
         choose_answer=_choice(network),
         find_neighbours=_neighbour_search(model, store),
@@ -218,6 +224,8 @@ def _trunk_start(
         )
         processes.all_wait_for(by_first if processes.is_first else lambda: None)
         processes.spread([trunk.filters, trunk.offsets, *trunk.dense.parameters()])
+        if network.slow_copy is not None:
+            network.keep_slow_copy()
 
     return start
 

@@ -112,10 +112,7 @@ def _run(
             folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     path = folder.path if folder else None
-    training = build_training(config, image_set, observer, path, processes)
-    if weights is not None:
-        training.model.network.load_state_dict(dict(weights))
-        training.trainer.start_trunk = lambda: None
+    training = build_training(config, image_set, observer, path, processes, weights)
     if processes.joined:
         processes.require_same(_what_must_agree(config, image_set, training.model))
     earlier, stopped_by = 0.0, None

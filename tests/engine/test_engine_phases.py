@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_training
+from dcdc.assembly import build_network, build_training
 from dcdc.config import with_values
 from dcdc.config_for_images import resolve
 from dcdc.engine.checkpoints import list_checkpoints, load_checkpoint
@@ -363,19 +363,33 @@ def test_a_prediction_goes_on_in_the_middle_with_its_slow_copy(config, tiny_set,
     assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
 
 
-def test_a_slow_copy_begins_with_the_weights_that_training_begins_with(config, tiny_set):
-    built = trainer(with_values(config, {"instance.kind": "prediction"}), tiny_set)
-    other = trainer(with_values(config, {"train.seed": 1, "instance.kind": "prediction"}), tiny_set)
-    trunk = {name: t.clone() for name, t in other.network.trunk.state_dict().items()}
-    built.start_trunk = lambda: built.network.trunk.load_state_dict(trunk)
+@pytest.mark.parametrize("given", [False, True])
+def test_a_slow_copy_begins_with_the_weights_that_training_begins_with(
+    config, tiny_set, given, monkeypatch
+):
+    """Those that the images give a trunk, or those of another run, which have no slow copy."""
+    for module in ("networks.patches", "engine.patch_start"):
+        monkeypatch.setattr(f"dcdc.{module}.N_PATCHES", 60)
+    values = {"instance.kind": "prediction", "network.trunk": "patches"}
+    config = resolve(with_values(config, values), tiny_set)
+    weights = build_network(with_values(config, {"train.seed": 1})).state_dict()
+    observer = SilentObserver()
+    built = build_training(
+        config, tiny_set, observer, None, weights=weights if given else None
+    ).trainer
+    seen = {}
 
     def note(kind, indices, heads):  # noqa: ARG001
         if not seen:
-            seen.update(built.network.slow_copy.state_dict())
-            seen.update({name: tensor.clone() for name, tensor in seen.items()})
+            state = built.network.state_dict()
+            seen.update({name: tensor.clone() for name, tensor in state.items()})
 
-    seen = {}
     watch(built, note)
     built.train()
+    trunk = {name: tensor for name, tensor in seen.items() if name.startswith("trunk.")}
+    assert trunk
     for name, tensor in trunk.items():
-        assert torch.equal(seen[f"network.0.{name}"], tensor), name
+        slow = seen[f"slow_copy.network.0.{name.removeprefix('trunk.')}"]
+        assert torch.equal(slow, tensor), name
+        if given:
+            assert torch.equal(tensor, weights[name]), name

@@ -191,8 +191,6 @@ class Trainer:
         if number == 1:
             if self.epoch == 0:
                 self.start_trunk()
-                if self.network.slow_copy is not None:
-                    self.network.keep_slow_copy()
             else:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():

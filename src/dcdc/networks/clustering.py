@@ -168,7 +168,8 @@ class ClusteringNetwork(nn.Module):
         """From now on, of trunk and projection as they are; one that is there catches up."""
         if self.slow_copy is None:
             self.slow_copy = SlowCopy(self._projecting)
-        self.slow_copy.catch_up(self._projecting)
+        else:
+            self.slow_copy.catch_up(self._projecting)
 
     def drop_slow_copy(self) -> None:
         self.slow_copy = None

@@ -19,7 +19,7 @@ class SlowCopy(nn.Module):
         for module in self.network.modules():
             for name, weight in list(module.named_parameters(recurse=False)):
                 delattr(module, name)
-                module.register_buffer(name, weight.detach().clone())
+                module.register_buffer(name, weight.detach())
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.no_grad():
