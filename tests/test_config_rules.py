@@ -34,6 +34,7 @@ from dcdc.errors import InputError
         ("instance.projection=1", "instance.projection = 1 must be at least 2"),
         ("instance.warmup_epochs=-1", "instance.warmup_epochs = -1.0 must be 0 or above"),
         ("self_label.epochs=-1", "self_label.epochs = -1 must be 0 or above"),
+        ("self_label.batch_size=0", "self_label.batch_size = 0 must be at least 2"),
         ("self_label.batch_size=1", "self_label.batch_size = 1 must be at least 2"),
         ("self_label.learning_rate=0", "self_label.learning_rate = 0.0 must be above 0"),
         ("self_label.threshold=1", "self_label.threshold = 1.0 must be from 0 to below 1"),

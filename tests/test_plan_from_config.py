@@ -39,6 +39,14 @@ def test_each_phase_has_the_settings_of_its_own_section(tiny_config, tiny_set):
         assert tuple(getattr(phase, name) for name in names) == sections[phase.kind][1]
 
 
+def test_self_labels_come_in_the_batches_of_the_heads_where_they_have_none_of_their_own(
+    tiny_config, tiny_set
+):
+    values = {"self_label.epochs": 1, "train.batch_size": 12}
+    plan = build_plan(with_values(tiny_config, values), tiny_set)
+    assert [phase.batch_size for phase in plan.phases] == [12, 12]
+
+
 @pytest.mark.parametrize(
     ("kind", "temperature"), [("contrast", "instance.temperature"), ("prediction", "")]
 )

@@ -72,7 +72,7 @@ def test_an_unknown_preset_suggests_the_nearest():
 
 def _batches(config):
     phases = (config.instance, config.train, config.self_label)
-    return [phase.batch_size for phase in phases if phase.epochs]
+    return [phase.batch_size or config.train.batch_size for phase in phases if phase.epochs]
 
 
 @pytest.mark.parametrize("n_images", [8, 100, 2_000, 100_000])

@@ -122,7 +122,8 @@ class SelfLabelConfig:
 
     epochs: int = 0
     """0: none."""
-    batch_size: int = 512
+    batch_size: int | None = None
+    """None: train.batch_size."""
     threshold: float = 0.99
     """Confidence from which an answer counts as a label."""
     learning_rate: float = 1e-4

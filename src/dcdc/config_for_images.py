@@ -59,7 +59,7 @@ def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
     batches = {"--batch-size": config.train.batch_size}
     if config.instance.epochs:
         batches["--set instance.batch_size="] = config.instance.batch_size
-    if config.self_label.epochs:
+    if config.self_label.epochs and config.self_label.batch_size:
         batches["--set self_label.batch_size="] = config.self_label.batch_size
     for flag, size in batches.items():
         if size > n_images:

@@ -99,8 +99,8 @@ def _phase_rules(values: Values) -> list[Rule]:
 
 
 def _at_least(least: int, key: str, values: Values, flag: str = "") -> Rule:
-    wanted = f"at least {least} ({flag})" if flag else f"at least {least}"
-    return values[key] >= least, key, values[key], wanted
+    value, wanted = values[key], f"at least {least} ({flag})" if flag else f"at least {least}"
+    return value is None or value >= least, key, value, wanted
 
 
 def _above_zero(key: str, values: Values) -> Rule:

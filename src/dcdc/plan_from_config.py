@@ -51,7 +51,7 @@ def _phases(config: RunConfig) -> list[Phase]:
         Phase(
             SELF_LABEL,
             epochs=self_label.epochs,
-            batch_size=self_label.batch_size,
+            batch_size=self_label.batch_size or train.batch_size,
             heads=(CLUSTER_HEAD,),
             learning_rate=self_label.learning_rate,
             schedule=self_label.schedule,

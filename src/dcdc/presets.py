@@ -231,11 +231,7 @@ def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
             batch_size=min(512, n_images // 2),
             neighbours=min(10, max(1, n_images // (5 * n_clusters))),
         ),
-        self_label=replace(
-            config.self_label,
-            epochs=epochs(1_800, 512, 4, 15),
-            batch_size=min(config.self_label.batch_size, n_images // 2),
-        ),
+        self_label=replace(config.self_label, epochs=epochs(1_800, 512, 4, 15)),
     )
 
 
