@@ -112,6 +112,7 @@ PRESETS: dict[str, RunConfig] = {
             threads=1,
             checkpoint_every=5,
         ),
+        self_label=SelfLabelConfig(epochs=4, threshold=0.9, learning_rate=1e-3),
     ),
     "cifar10": _ours(
         10,

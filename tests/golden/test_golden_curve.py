@@ -38,6 +38,7 @@ def curve() -> list[dict[str, float]]:
             "augment.crop_scale": (0.5, 1.0),
             "augment.brightness": 0.2,
             "augment.resize_to": 10,
+            "self_label.epochs": 0,
         },
     )
     training = build_training(resolve(config, few), few, SilentObserver(), None)
