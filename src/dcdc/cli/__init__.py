@@ -15,6 +15,7 @@ from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
+from dcdc.cli.version import before_any_verb
 from dcdc.errors import InputError
 from dcdc.runtime.launch import read_launch
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.callback()(before_any_verb)
 for verb in (fit, predict, evaluate, report, export, presets, compare, reproduce, bench):
     app.command()(verb)
 app.add_typer(data_app, name="data")

@@ -1,0 +1,26 @@
+"""`dcdc --version`: what a report of a fault should say."""
+
+import platform
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from dcdc.runtime.commit import own_commit
+from dcdc.runtime.version import own_version
+
+
+def _tell(asked: bool) -> None:
+    if asked:
+        commit = own_commit()
+        own = f"dcdc {own_version()}" + (f" ({commit})" if commit else "")
+        print(f"{own}, torch {version('torch')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
+def before_any_verb(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_tell, is_eager=True, help="Say which dcdc it is.")
+    ] = False,
+) -> None:
+    pass
