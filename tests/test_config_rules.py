@@ -30,6 +30,7 @@ from dcdc.errors import InputError
         ("instance.batch_size=1", "instance.batch_size = 1 must be at least 2"),
         ("instance.learning_rate=0", "instance.learning_rate = 0.0 must be above 0"),
         ("instance.learning_rate=nan", "instance.learning_rate = nan must be above 0"),
+        ("instance.copies=1", "instance.copies = 1 must be at least 2"),
         ("instance.temperature=0", "instance.temperature = 0.0 must be above 0"),
         ("instance.projection=1", "instance.projection = 1 must be at least 2"),
         ("instance.warmup_epochs=-1", "instance.warmup_epochs = -1.0 must be 0 or above"),
@@ -56,6 +57,11 @@ def test_no_view_at_all_is_refused():
 def test_self_labels_are_of_one_head():
     with pytest.raises(InputError, match=r"1 where self_label.epochs is above 0"):
         with_settings(RunConfig(), ["network.sub_heads=2", "self_label.epochs=1"])
+
+
+def test_prediction_is_of_two_copies():
+    with pytest.raises(InputError, match=r"instance.copies = 3 must be 2 where instance.kind is"):
+        with_settings(RunConfig(), ["instance.copies=3", "instance.kind=prediction"])
 
 
 def test_features_first_need_the_head_that_finds_them():

@@ -23,6 +23,7 @@ def test_a_phase_s_settings_reach_its_objective(tiny_config, tiny_set):
         {
             "instance.epochs": 1,
             "instance.batch_size": 16,
+            "instance.copies": 4,
             "instance.temperature": 0.7,
             "instance.projection": 9,
             "self_label.epochs": 1,
@@ -34,7 +35,7 @@ def test_a_phase_s_settings_reach_its_objective(tiny_config, tiny_set):
     )
     built = training(config, tiny_set)
     instance, heads, self_label = (step.objective for step in built.trainer.steps.values())
-    assert (instance.temperature, instance.perturbed_copy.n_repeats) == (0.7, 2)
+    assert (instance.temperature, instance.perturbed_copy.n_repeats) == (0.7, 4)
     assert (heads.partners, heads.perturbed_copy.n_repeats) == (True, 3)
     assert (self_label.threshold, self_label.perturbed_copy.n_repeats) == (0.8, 1)
     assert not self_label.partners

@@ -93,14 +93,16 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class InstanceConfig:
-    """Before any head trains, features that two perturbed copies of an image have in common."""
+    """Before any head trains, features that perturbed copies of an image have in common."""
 
     kind: Literal["contrast", "prediction"] = "contrast"
-    """contrast: the two find each other among a batch; prediction: from one, what a slow copy of
-    the network makes of the other, without a look at other images."""
+    """contrast: the copies find each other among a batch; prediction: from one, what a slow copy
+    of the network makes of the other, without a look at other images."""
     epochs: int = 0
     """0: none."""
     batch_size: int = 512
+    copies: int = 2
+    """Of each image; for prediction 2."""
     temperature: float = 0.2
     """Of the contrast."""
     momentum: float = 0.99

@@ -81,6 +81,7 @@ def _rules(values: Values) -> list[Rule]:
 
 def _phase_rules(values: Values) -> list[Rule]:
     threshold, momentum = values["self_label.threshold"], values["instance.momentum"]
+    copies = values["instance.copies"]
     rules: list[Rule] = []
     for phase in ("instance", "self_label"):
         rules += [
@@ -90,6 +91,13 @@ def _phase_rules(values: Values) -> list[Rule]:
         ]
     return [
         *rules,
+        _at_least(2, "instance.copies", values),
+        (
+            copies == 2 or values["instance.kind"] != "prediction",
+            "instance.copies",
+            copies,
+            "2 where instance.kind is prediction",
+        ),
         _above_zero("instance.temperature", values),
         (0 <= momentum < 1, "instance.momentum", momentum, "from 0 to below 1"),
         _at_least(2, "instance.projection", values),

@@ -39,7 +39,7 @@ def build_objective(
         return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
 
     if phase.kind == INSTANCE:
-        perturbed = build_perturbed_copy(config, n_repeats=2)
+        perturbed = build_perturbed_copy(config, n_repeats=config.instance.copies)
         how = {"autocast": model.autocast, "applied": applied, "gather": gather}
         if config.instance.predicts:
             return PredictionObjective(perturbed, momentum=config.instance.momentum, **how)

@@ -49,6 +49,7 @@ TRAININGS: dict[str, dict] = {
     "alternate": {},
     "joint in one pass": {"train.passes": "one", "train.heads": "joint", "train.epochs": 10},
     "all phases": PHASES,
+    "three copies": {**PHASES, "instance.copies": 3, "instance.batch_size": 18},
     "prediction": {**PHASES, "instance.kind": "prediction"},
     "head start": {"train.over_clustering_first": 1, "train.head_start": "spherical-k-means"},
     "patches": {"network.trunk": "patches", "train.head_start": "k-means"},

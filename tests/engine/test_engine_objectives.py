@@ -76,8 +76,8 @@ def self_label_objective(threshold=0.3, autocast=nullcontext):
     )
 
 
-def instance_objective():
-    return InstanceObjective(perturbed_copy(), temperature=0.3, autocast=nullcontext)
+def instance_objective(n_copies=2):
+    return InstanceObjective(perturbed_copy(n_copies), temperature=0.3, autocast=nullcontext)
 
 
 def test_dcdc_is_the_loss_of_each_head_on_both_copies(network, images):
@@ -113,14 +113,15 @@ def test_with_partners_the_second_half_is_perturbed_and_the_first_half_is_not(im
     assert torch.equal(copies[1], perturbed)
 
 
-def test_instance_contrasts_the_two_copies_by_their_projections(network, images):
-    objective = instance_objective()
-    perturbed = perturbed_copy()(images, torch.Generator().manual_seed(3))
+@pytest.mark.parametrize("n_copies", [2, 3])
+def test_instance_contrasts_the_copies_by_their_projections(network, images, n_copies):
+    objective = instance_objective(n_copies)
+    perturbed = perturbed_copy(n_copies)(images, torch.Generator().manual_seed(3))
     (copies,) = copies_of(objective, images)
     assert torch.equal(copies, perturbed)
     total, terms = objective.loss(network, (copies,), (PROJECTION,))
     projected = network.project(perturbed)
-    assert total == instance_loss(projected[:12], projected[12:], 0.3)
+    assert total == instance_loss(*projected.split(12), temperature=0.3)
     assert terms == {"instance": total}
     total.backward()
     assert any(name.startswith("projection.") for name in moved(network))
@@ -128,9 +129,9 @@ def test_instance_contrasts_the_two_copies_by_their_projections(network, images)
     assert not any(name.startswith("heads.") for name in moved(network))
 
 
-def test_instance_needs_two_copies():
+def test_one_copy_has_no_other_to_find():
     with pytest.raises(AssertionError):
-        InstanceObjective(perturbed_copy(3), temperature=0.3, autocast=nullcontext)
+        instance_objective(n_copies=1)
 
 
 @pytest.fixture

@@ -168,8 +168,8 @@ def _mean(values: Sequence[Tensor]) -> Tensor:
     return values[0] if len(values) == 1 else torch.stack(list(values)).mean()
 
 
-class _TwoPerturbed(ABC):
-    """Of every image two perturbed copies, first one of each, then the other."""
+class _Perturbed(ABC):
+    """Perturbed copies alone, first one of every image, then the next of each."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _TwoPerturbed(ABC):
         applied: Callable[[Copy], Function] = apply_of,
         gather: Gather = own_rows,
     ) -> None:
-        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
+        assert perturbed_copy.n_repeats >= 2, perturbed_copy.n_repeats
         self.perturbed_copy = perturbed_copy
         self._apply = applied(perturbed_copy)
         self._autocast, self._gather = autocast, gather
@@ -204,11 +204,11 @@ class _TwoPerturbed(ABC):
 
     @abstractmethod
     def _disagreement(self, network: ClusteringNetwork, copies: Tensor) -> Tensor:
-        """Of the two copies, 2B x C x H x W, about what they show."""
+        """Of the copies, rB x C x H x W, about what they show."""
 
 
-class InstanceObjective(_TwoPerturbed):
-    """Two perturbed copies of an image find each other among the batch, by their projections."""
+class InstanceObjective(_Perturbed):
+    """The perturbed copies of an image find each other among the batch, by their projections."""
 
     def __init__(self, perturbed_copy: PerturbedCopy, *, temperature: float, **how: Any) -> None:
         super().__init__(perturbed_copy, **how)
@@ -217,14 +217,16 @@ class InstanceObjective(_TwoPerturbed):
     def _disagreement(self, network: ClusteringNetwork, copies: Tensor) -> Tensor:
         with self._autocast():
             (projected,) = self._gather(network.project(copies))
-        first, second = projected.chunk(2)
-        return instance_loss(first, second, self.temperature)
+        copies_apart = projected.chunk(self.perturbed_copy.n_repeats)
+        return instance_loss(*copies_apart, temperature=self.temperature)
 
 
-class PredictionObjective(_TwoPerturbed):
-    """From one copy of an image the network predicts what its slow copy makes of the other."""
+class PredictionObjective(_Perturbed):
+    """From one of two copies of an image the network predicts what its slow copy makes of the
+    other."""
 
     def __init__(self, perturbed_copy: PerturbedCopy, *, momentum: float, **how: Any) -> None:
+        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
         super().__init__(perturbed_copy, **how)
         self.momentum = momentum
 

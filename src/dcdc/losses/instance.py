@@ -1,6 +1,6 @@
-"""Instance contrast: the two perturbed copies of an image against all others of the batch.
+"""Instance contrast: the perturbed copies of an image against those of all others of the batch.
 
-Shapes: B images, D numbers of a projection.
+Shapes: B images, r copies of each, D numbers of a projection.
 """
 
 import torch
@@ -10,19 +10,26 @@ from torch.nn import functional as F
 from dcdc.losses.affinity import EMPTY, at_least_float32
 
 
-def instance_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
-    """Each of the 2B copies finds its twin among the 2B - 1 others (B x D each), by cosine."""
-    if first.shape != second.shape or first.ndim != 2 or not len(first):
+def instance_loss(*copies: Tensor, temperature: float) -> Tensor:
+    """Each of the rB copies (r of B x D) finds each other one of its image among all copies of the
+    other images, by cosine."""
+    shapes = {copy.shape for copy in copies}
+    if len(copies) < 2 or len(shapes) > 1 or copies[0].ndim != 2 or not len(copies[0]):
         raise ValueError(
-            f"both copies need the same shape (images x numbers, an image at least), got "
-            f"{tuple(first.shape)} and {tuple(second.shape)}"
+            f"two copies or more need the same shape (images x numbers, an image at least), got "
+            f"{' and '.join(str(tuple(copy.shape)) for copy in copies) or 'none'}"
         )
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, got {temperature}")
-    with torch.autocast(first.device.type, enabled=False):
-        rows = F.normalize(at_least_float32(torch.cat([first, second])), dim=1, eps=EMPTY)
+    with torch.autocast(copies[0].device.type, enabled=False):
+        rows = F.normalize(at_least_float32(torch.cat(copies)), dim=1, eps=EMPTY)
         logits = rows @ rows.T / temperature
-    n = len(rows)
-    itself = torch.eye(n, dtype=torch.bool, device=rows.device)
-    twin = torch.arange(n, device=rows.device).roll(n // 2)
-    return F.cross_entropy(logits.masked_fill(itself, -torch.inf), twin)
+    n_images, n_rows = len(copies[0]), len(rows)
+    place = torch.arange(n_rows, device=rows.device)
+    of_same_image = place[:, None] % n_images == place % n_images
+    losses = []
+    for k in range(1, len(copies)):
+        twin = (place + k * n_images) % n_rows
+        no_answer = of_same_image & (place != twin[:, None])
+        losses.append(F.cross_entropy(logits.masked_fill(no_answer, -torch.inf), twin))
+    return torch.stack(losses).mean()
