@@ -1,20 +1,19 @@
 """`dcdc --version`: what a report of a fault should say."""
 
 import platform
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from dcdc.runtime.commit import own_commit
-from dcdc.runtime.version import own_version
+from dcdc.runtime.version import own_version, version_of
 
 
 def _tell(asked: bool) -> None:
     if asked:
         commit = own_commit()
         own = f"dcdc {own_version()}" + (f" ({commit})" if commit else "")
-        print(f"{own}, torch {version('torch')}, Python {platform.python_version()}")
+        print(f"{own}, torch {version_of('torch')}, Python {platform.python_version()}")
         raise typer.Exit
 
 
