@@ -1,5 +1,8 @@
 import numpy as np
+import pytest
 import torch
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from dcdc.engine.head_start import SHARPNESS, start_head_by_k_means
@@ -50,3 +53,26 @@ def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
         found[spherical] = cluster_accuracy(targets, logits.argmax(1).numpy())
     assert found[True] > 0.97
     assert found[False] < 0.9
+
+
+@pytest.mark.parametrize("spherical", [False, True])
+def test_k_means_has_as_many_threads_as_torch(spherical, monkeypatch):
+    """Whichever library was imported first: with others it adds up in another order."""
+    seen = []
+    fit = KMeans.fit
+
+    def spying_fit(self, given):
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return fit(self, given)
+
+    monkeypatch.setattr(KMeans, "fit", spying_fit)
+    features = np.random.default_rng(0).normal(size=(200, 80))
+    before = torch.get_num_threads()
+    try:
+        with threadpool_limits(2):  # of every library that is loaded: torch's may be one of them
+            torch.set_num_threads(1)
+            start_head_by_k_means(nn.Linear(80, 3), 200, features.__getitem__, 0, spherical)
+    finally:
+        torch.set_num_threads(before)
+    assert seen
+    assert set(seen) == {1}

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from dcdc.runtime.device import library_threads
+
 MOST_IMAGES = 20_000
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
@@ -66,10 +68,11 @@ def _centres(features: np.ndarray, n_clusters: int, seed: int, spherical: bool) 
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
 
     k_means = KMeans(n_clusters, n_init=20, random_state=seed)
-    if not spherical or min(features.shape) <= MOST_DIRECTIONS:
-        return np.asarray(k_means.fit(features).cluster_centers_)
-    middle = features.mean(axis=0)
-    away = features - middle
-    # eigh sorts ascending: the last directions hold the most variance.
-    directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
-    return np.asarray(k_means.fit(away @ directions).cluster_centers_ @ directions.T + middle)
+    with library_threads():
+        if not spherical or min(features.shape) <= MOST_DIRECTIONS:
+            return np.asarray(k_means.fit(features).cluster_centers_)
+        middle = features.mean(axis=0)
+        away = features - middle
+        # eigh sorts ascending: the last directions hold the most variance.
+        directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
+        return np.asarray(k_means.fit(away @ directions).cluster_centers_ @ directions.T + middle)

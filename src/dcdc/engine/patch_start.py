@@ -14,6 +14,7 @@ from torch import Tensor
 from dcdc.data.store import Store
 from dcdc.engine.steady import steady_directions
 from dcdc.networks.patches import N_FEATURES, N_PATCHES, PatchTrunk, even_patches
+from dcdc.runtime.device import library_threads
 
 MOST_IMAGES = 10_000
 N_COPIES = 8
@@ -79,4 +80,6 @@ def _typical(patches: Tensor, generator: torch.Generator) -> Tensor:
     seed = int(torch.randint(2**31 - 1, (), generator=generator, device=generator.device))
     given = patches.numpy().astype(np.float32)
     k_means = MiniBatchKMeans(N_PATCHES, batch_size=4096, n_init=1, max_iter=30, random_state=seed)
-    return torch.from_numpy(k_means.fit(given).cluster_centers_.astype(np.float32))
+    with library_threads():
+        centres = k_means.fit(given).cluster_centers_
+    return torch.from_numpy(centres.astype(np.float32))
