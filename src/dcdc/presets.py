@@ -1,8 +1,9 @@
 """The named recipes: each benchmark's row of the paper's tables, and ours.
 
-`*-paper` follows the paper's text (no balance term); what the text leaves open (trunk, Sobel,
-crops, jitter, heads in turn) is as its authors' public code has it. A set's own name is our recipe
-for it.
+`*-paper` follows the paper's text (no balance term). What the text leaves open is mostly as its
+authors' public code has it (trunk, Sobel, crops, jitter, heads in turn, rB negatives), but not the
+channel means of STL-10 and ImageNet's sets nor how weights start: docs/reproduce.md lists what
+differs. A set's own name is our recipe for it.
 """
 
 from dataclasses import fields, replace
@@ -132,6 +133,8 @@ PRESETS: dict[str, RunConfig] = {
         mean=CIFAR_MEAN,
         std=CIFAR_STD,
     ),
+    # The figures in docs/ are of `stl10@train+test`: by its plain name the set brings 100,000
+    # unlabelled images, and features by contrast then take 8.5 times as many steps.
     "stl10": _ours(
         10, size=96, resize_to=112, trunk="resnet18", instance_epochs=500, instance_batch=256
     ),
@@ -141,6 +144,7 @@ PRESETS: dict[str, RunConfig] = {
     "cifar100-20-paper": _paper(
         20, size=32, resize_to=40, temperature=0.3, batch_size=200, mean=CIFAR_MEAN, std=CIFAR_STD
     ),
+    # As above: with the unlabelled images, which the paper has, it was never run.
     "stl10-paper": _paper(10, size=96, resize_to=112, temperature=0.3, batch_size=100),
     "imagenet-10-paper": _paper(10, size=96, resize_to=112, temperature=0.5, batch_size=50),
     "imagenet-dogs-paper": _paper(15, size=96, resize_to=112, temperature=0.5, batch_size=30),

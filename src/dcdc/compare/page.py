@@ -15,7 +15,10 @@ from dcdc.reproduce.chosen_epoch import METRICS
 from dcdc.reproduce.markdown import SPREAD_NOTE
 from dcdc.run_folder import RunFolder
 
-_PUBLISHED_NOTE = "The paper's own figures are of the epoch of the highest ACC, chosen by labels."
+_PUBLISHED_NOTE = (
+    "The paper does not say of which epoch its own figures are; its authors' code takes the one of "
+    "the highest ACC, chosen by labels."
+)
 
 
 def write_page(rows: Sequence[MethodRow], title: str, path: Path) -> Path:

@@ -16,8 +16,9 @@ def sample_view_loss(
 ) -> Tensor:
     """Each image finds its own perturbed copy among all rB of the batch.
 
-    As in the paper, the other r-1 copies of the same image count as negatives;
-    `spare_siblings` leaves them out of the comparison.
+    The paper's text compares an image with B perturbed ones, so with B-1 negatives. Its authors'
+    code repeats the originals and compares with all rB, and so does this: the other r-1 copies of
+    the same image count as negatives. `spare_siblings` leaves them out of the comparison.
     """
     affinity = sample_affinity(assign, assign_perturbed)
     if spare_siblings:

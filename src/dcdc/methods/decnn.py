@@ -4,9 +4,13 @@ Zeiler, Krishnan, Taylor and Fergus, Deconvolutional networks, 2010. An image is
 each laid where a sparse map says; maps are found for each image, and filters are learnt so that few
 entries suffice.
 
-This is its first layer: convolutional sparse coding of images of equal contrast. Maps are found by
-iterated shrinkage instead of the paper's splitting, filters descend the error by Adam and are kept
-at length 1. Features are the maps' means over a grid. Settings are our own: 200 steps suffice.
+This is its first layer, on images of equal contrast. Maps are found by iterated shrinkage instead
+of the paper's splitting, filters descend the error by Adam and are kept at length 1. Features are
+the maps' means over a grid. Settings are our own.
+
+It is not sparse coding yet: ten steps of shrinkage are too few. On photos 84 % of the codes are not
+0 after them (42 % after a hundred), the objective is 211 instead of 145, and filters turn towards
+constants (docs/compare.md).
 """
 
 from pathlib import Path

@@ -2,8 +2,11 @@
 
 Lee and Seung, Learning the parts of objects by non-negative matrix factorization, 1999. An image is
 a sum of parts, with no part taken away; how much it has of each is its code, and K-Means groups the
-codes. As many parts as clusters, each of length one, and K-Means on the codes are of what the paper
-cites: Cai et al., Locality preserving nonnegative matrix factorization, 2009.
+codes.
+
+This is not yet the method that the paper cites: Cai et al., Locality preserving nonnegative matrix
+factorization, 2009. Of that one it has as many parts as clusters, each of length one, and K-Means
+on the codes; its term by which near images get near codes, from a graph of neighbours, is missing.
 
 Settings: up to `exact_up_to` images scikit-learn's coordinate descent; above, its steps on
 mini-batches (Lefèvre, Bach and Févotte, Online algorithms for nonnegative matrix factorization with

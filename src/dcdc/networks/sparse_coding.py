@@ -37,7 +37,10 @@ class SparseCoder(nn.Module):
 
     @torch.no_grad()
     def codes(self, x: Tensor) -> Tensor:
-        """B x F x S x S, nearly all 0: what best makes `x` of the filters at the least cost."""
+        """B x F x S x S: towards what best makes `x` of the filters at the least cost.
+
+        The more iterations, the more of them are 0; ten leave most of a photo's as they are.
+        """
         rate = 1 / self._steepest(x.shape[-1])
         codes = x.new_zeros(len(x), len(self.filters), *x.shape[2:])
         for _ in range(self.n_iterations):

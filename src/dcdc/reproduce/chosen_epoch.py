@@ -16,8 +16,9 @@ CRITERION_NOTE = (
     "Last epoch: the one training ended with. Smallest loss: of the evaluated epochs, the one in "
     "which the mean training loss of the cluster head (its weighted terms in history.jsonl) was "
     "smallest, the later of equals, or the last where a run ends with self-labels; no label is "
-    "read. Chosen by labels: the evaluated epoch of the highest ACC, as the paper reports; nobody "
-    "without the labels could have chosen it."
+    "read. Chosen by labels: the evaluated epoch of the highest ACC, as the authors' code does it "
+    "(the paper does not say which epoch it reports); nobody without the labels could have chosen "
+    "it."
 )
 _HEAD = "cluster_head/"
 _SELF_LABEL = "self_label"

@@ -1,7 +1,8 @@
 """The figures that the paper publishes, as its tables print them.
 
-DCDC's are of the best epoch, chosen by the true labels. Tables 2 and 3 hold no figures: they are
-the sets' sizes and the hyper-parameters, which the `*-paper` presets follow. The paper writes
+The paper does not say of which epoch DCDC's are; its authors' code reports the best one, chosen by
+the true labels. Tables 2 and 3 hold no figures: they are the sets' sizes and the hyper-parameters,
+which the `*-paper` presets follow. The paper writes
 CIFAR-100 for what is `cifar100-20` here, CIFAR-100 against its 20 super-classes.
 """
 

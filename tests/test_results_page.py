@@ -1,0 +1,181 @@
+"""Every figure of docs/results.md agrees with its record in docs/runs, or says that it has none.
+
+`test_docs.py` holds the bold rows against each run's metrics.json; here stands the rest.
+"""
+
+import csv
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+from dcdc.reproduce.chosen_epoch import best_by_labels
+from dcdc.reproduce.summary import Figure, dotted
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+METRICS = ("acc", "nmi", "ari")
+
+
+def sections(page: Path) -> dict[str, str]:
+    """By title."""
+    parts = re.split(r"^## (.*)\n", page.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+SECTIONS = sections(DOCS / "results.md")
+README = sections(ROOT / "README.md")
+RUNS = sorted(path.parent for path in (DOCS / "runs").glob("*/*/metrics.json"))
+KEPT = [*RUNS, *sorted(path for path in (DOCS / "runs/digits").iterdir() if path.is_file())]
+DIGITS = DOCS / "runs/digits/seeds-300-to-306.json"
+COMPARED = DOCS / "runs/digits/compare-seeds-300-to-302.csv"
+
+
+def record_lines(text: str) -> list[str]:
+    """From `Record:` to the end of the paragraph."""
+    return re.findall(r"^Record: (.*?)(?=\n\n|\n?\Z)", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def linked(record: str) -> list[Path]:
+    return [DOCS / target for target in re.findall(r"\]\(([^)#]+)\)", record)]
+
+
+def read(run: Path) -> dict:
+    return json.loads((run / "metrics.json").read_text())
+
+
+def history_of(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+
+
+def scores(of: dict, separator: str = " | ") -> str:
+    return separator.join(dotted(of[name]) for name in METRICS)
+
+
+def name_of(run: Path) -> str:
+    return "-".join(run.parts[-2:])
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_a_section_names_its_records_or_says_that_none_was_kept(title):
+    records = record_lines(SECTIONS[title])
+    assert records
+    for record in records:
+        files = linked(record)
+        assert files or record.startswith(("not kept", "none"))
+        for file in files:
+            assert file.exists(), file
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=name_of)
+def test_what_is_kept_is_named_by_a_section(kept):
+    named = [
+        file
+        for text in SECTIONS.values()
+        for record in record_lines(text)
+        for file in linked(record)
+    ]
+    assert any(file == kept or kept in file.parents for file in named)
+
+
+def section_of(run: Path) -> str:
+    """The one that has the run's metrics for its record."""
+    for text in SECTIONS.values():
+        if any(run / "metrics.json" in linked(record) for record in record_lines(text)):
+            return text
+    raise AssertionError(f"no section has {run}")
+
+
+@pytest.mark.parametrize("run", RUNS, ids=name_of)
+def test_a_section_names_the_commit_that_the_record_has(run):
+    assert read(run)["commit"] in section_of(run)
+
+
+@pytest.mark.parametrize(
+    "run", [run for run in RUNS if run.name.startswith("paper-seed")], ids=name_of
+)
+def test_the_epoch_chosen_by_labels_is_that_of_the_history(run):
+    best = best_by_labels(history_of(run))
+    assert best is not None
+    row = rf"epoch {best['epoch']}, chosen by labels \| {re.escape(scores(best))} \|"
+    assert re.search(row, section_of(run))
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if "epochs-30" in run.name], ids=name_of)
+def test_short_runs_are_quoted_with_their_best_epoch(run):
+    best = best_by_labels(history_of(run))
+    assert best is not None
+    last = f"**{scores(read(run)['scores'], '** | **')}**"
+    assert f"| {dotted(best['acc'])} | {last} |" in section_of(run)
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.name.startswith("own")], ids=name_of)
+def test_our_recipe_after_both_heads_is_that_of_the_history(run):
+    history = [line for line in history_of(run) if line["phase"] != "self_label"]
+    seconds = sum(line["seconds"] for line in history)
+    row = f"after both heads | {scores(history[-1])} | {seconds:,.0f} s |"
+    assert row in section_of(run)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=name_of)
+def test_the_readme_quotes_what_the_records_say(run):
+    told = read(run)
+    table = README["Recipes"]
+    if run.name.startswith("own"):
+        assert f"**{scores(told['scores'], ' / ')}**" in table
+    if run.name == "paper-seed-0":
+        seeds = [read(seed)["scores"] for seed in run.parent.glob("paper-seed-*")]
+        means = {name: statistics.fmean(each[name] for each in seeds) for name in METRICS}
+        assert scores(means, " / ") in table
+    if run.name.startswith(("own", "paper-seed")):
+        assert f"{told['training_seconds'] / 60:.1f}" in table
+
+
+def test_the_digits_of_page_and_readme_are_those_of_their_record():
+    seeds = json.loads(DIGITS.read_text())["seeds"]
+    keys = [key for key in seeds[0] if key != "seed"]
+    medians = {key: statistics.median(seed[key] for seed in seeds) for key in keys}
+    text = SECTIONS["Digits on a CPU"]
+    for title, values in [*((seed["seed"], seed) for seed in seeds), ("median", medians)]:
+        figures = [f"{values[key]:.3f}" for key in keys[:-2]]
+        figures += [f"{values['seconds']:.1f}", f"{values['peak MB']:.0f}"]
+        assert f"| {title} | {' | '.join(figures)} |" in text
+    readme = (ROOT / "README.md").read_text()
+    found = " | ".join(f"**{dotted(medians[name])}**" for name in METRICS)
+    pixels = " | ".join(dotted(medians[f"k-means {name}"]) for name in METRICS)
+    assert f"core** | {found} |" in readme
+    assert f"| K-Means on the pixels | {pixels} |" in readme
+    accuracies = [seed["acc"] for seed in seeds]
+    assert f"(ACC {dotted(min(accuracies))} to {dotted(max(accuracies))})" in readme
+
+
+def test_the_methods_on_digits_are_those_of_their_record():
+    with COMPARED.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 14
+    for row in rows:
+        figures = [
+            str(Figure(float(row[name]), float(row[f"{name}_spread"])))
+            for name in ("nmi", "acc", "ari")
+        ]
+        figures += [f"{float(row['seconds']):,.1f} s", f"{float(row['peak_memory_mb']):,.0f} MB"]
+        seeds = row["seeds"].replace(" ", ", ")
+        line = f"| {row['title']} | {seeds} | {' | '.join(figures)} |"
+        assert line in SECTIONS["Methods side by side"]
+
+
+def headings(page: Path) -> set[str]:
+    """As GitHub names them in links."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_to_headings_lead_to_one(page):
+    for target, anchor in re.findall(r"\]\(([^):]*)#([^)]+)\)", page.read_text()):
+        other = page.parent / target if target else page
+        assert anchor in headings(other), f"{target}#{anchor}"
