@@ -20,6 +20,7 @@ from dcdc.config import (
     TrainConfig,
 )
 from dcdc.data import ImageSet, from_arrays
+from own_signals import own_signals  # noqa: F401 - a fixture for every test
 
 # Two threads on a busy machine wait for each other far longer than they compute.
 torch.set_num_threads(1)

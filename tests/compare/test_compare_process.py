@@ -151,6 +151,23 @@ def test_who_does_not_stop_when_asked_is_killed_after_a_while(parent, make_run, 
     assert time.monotonic() - began < 300
 
 
+def test_a_child_hears_its_parent_where_ctrl_c_is_ignored(parent, make_run, method_file, tmp_path):
+    """As in the background of a shell: else a deadline would end in waiting and a kill."""
+    heard = tmp_path / "heard"
+    method_file(
+        "    try:\n"
+        "        observer.note('there'); time.sleep(600)\n"
+        "    except KeyboardInterrupt:\n"
+        f"        open({str(heard)!r}, 'w').close()\n"
+        "        raise"
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    children = replace(parent.children, is_over=lambda: bool(parent.seen.notes))
+    with pytest.raises(Interrupted):
+        children.work(make_run("k-means"), False)
+    assert heard.exists()
+
+
 def wait_for(found, seconds=120.0):
     deadline = time.monotonic() + seconds
     while not (result := found()):

@@ -26,6 +26,17 @@ def test_a_second_ctrl_c_acts_as_always():
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_the_parent_had_ignored_is_a_wish_and_then_ignored_again(number):
+    """In the background too, what stops a run leaves it to be gone on with."""
+    signal.signal(number, signal.SIG_IGN)
+    with Interruption() as interruption:
+        os.kill(os.getpid(), number)
+        assert interruption.wanted == number.name
+        os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
 def test_outside_the_main_thread_signals_are_left_alone():
     found = []
 
