@@ -2,6 +2,7 @@ import csv
 import io
 import re
 
+import numpy as np
 import pytest
 
 from dcdc.compare.rows import summarise
@@ -43,6 +44,14 @@ def test_the_best_of_ours_is_marked_and_never_the_papers(rows):
     assert [at for at, best in enumerate(is_best(rows[1], rows)) if best] == [2, 3, 4]
     assert not any(is_best(rows[0], rows))
     assert not any(is_best(rows[2], rows))
+
+
+def test_of_figures_that_differ_by_rounding_all_are_the_best(make_run, leave_run):
+    runs = [make_run(method) for method in ("k-means", "sc", "ac")]
+    for run, acc in zip(runs, (0.9, float(np.nextafter(0.9, 0)), 0.899), strict=True):
+        leave_run(run, acc)
+    rows = summarise(runs, {})
+    assert [any(is_best(row, rows)) for row in rows] == [True, True, False]
 
 
 def test_without_published_figures_their_columns_are_left_out(make_run, leave_run):

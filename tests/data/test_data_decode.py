@@ -246,6 +246,14 @@ def test_float_grey_is_read_as_arrays_are(top, scale):
     assert np.abs(pixels - ramp * scale).max() <= 0.5
 
 
+@pytest.mark.parametrize("high", [np.nextafter(np.float32(1), np.float32(2)), np.float32(1.06)])
+def test_floats_just_above_one_are_no_black_image(high):
+    """As arrays, which rounding or resampling leave a little above white, are refused."""
+    ramp = np.tile(np.linspace(0, high, 16, dtype=np.float32), (16, 1))
+    with pytest.raises(BadImage, match="just above 1: clip them"):
+        decode_image(encoded(Image.fromarray(ramp), "TIFF"), 16, 1)
+
+
 @pytest.mark.parametrize("worst", [np.float32(np.nan), np.float32(256), np.int32(65536)])
 def test_grey_without_a_known_range_is_bad(worst):
     grey = np.zeros((16, 16), worst.dtype)

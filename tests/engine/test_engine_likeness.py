@@ -69,6 +69,63 @@ def test_where_nothing_can_be_told_nothing_is(features):
     assert likeness_to(features.astype(np.float16)) is None
 
 
+@pytest.mark.parametrize("kept", [np.float16, np.float32, np.float64])
+def test_copies_of_a_few_images_tell_nothing_whatever_products_round(kept):
+    """A processor's own order of sums leaves a copy a small way off, of some shapes."""
+    random = np.random.default_rng(0)
+    for n_features in (3, 8, 17, 64, 129):
+        for n_kinds in (2, 5, 9):
+            kinds = random.normal(size=(n_kinds, n_features)) + random.normal()
+            copies = kinds[random.integers(n_kinds, size=150)]
+            assert likeness_to(copies.astype(kept)) is None, (n_features, n_kinds)
+
+
+@pytest.mark.parametrize("kept", [np.float16, np.float32])
+@pytest.mark.parametrize("share", [0.05, 1.0], ids=["some", "all"])
+def test_copies_that_differ_in_last_digits_tell_nothing(kept, share):
+    """As a network answers for copies that come in different batches."""
+    random = np.random.default_rng(0)
+    for n_kinds in (1, 4, 9):
+        kinds = np.maximum(random.normal(size=(n_kinds, 64)) + 0.5, 0).astype(kept)
+        copies = kinds[random.integers(n_kinds, size=200)]
+        up = random.random(copies.shape) < share * 0.5
+        down = ~up & (random.random(copies.shape) < share)
+        copies = np.where(up, np.nextafter(copies, kept(np.inf)), copies)
+        copies = np.where(down & (copies > 0), np.nextafter(copies, kept(0)), copies)
+        assert likeness_to(copies) is None, n_kinds
+
+
+def test_copies_among_images_that_differ_leave_the_ordinary_distance(cloud):
+    training = cloud(200)
+    mixed = np.concatenate([training, training[:100]])
+    ordinary = likeness_to(mixed).ordinary_distance
+    assert ordinary == pytest.approx(likeness_to(training).ordinary_distance, rel=0.3)
+
+
+def test_small_distances_are_not_taken_for_rounding():
+    """Ten thousand images along one line, far from its origin, lie close together."""
+    random = np.random.default_rng(0)
+    along = random.normal(size=(10_000, 1)) @ random.normal(size=(1, 6)) + 5
+    likeness = likeness_to(along.astype(np.float32))
+    assert likeness.directions.shape == (6, 1)
+    distances, _ = cKDTree(likeness.training).query(likeness.training, k=2)
+    assert 1e-4 < likeness.ordinary_distance < 1e-2
+    expected = np.quantile(distances[:, 1], 0.99)
+    assert likeness.ordinary_distance == pytest.approx(expected, rel=1e-3)
+
+
+def test_scores_of_close_images_are_of_their_distances_not_of_products():
+    """Products of the far apart round by as much as neighbours differ."""
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(300, 3))
+    pairs = np.concatenate([rows, rows + 0.02]).astype(np.float32)
+    likeness = likeness_to(pairs)
+    beside = pairs + np.float32(2e-4)
+    placed = (beside - likeness.mean) @ likeness.directions
+    expected, _ = cKDTree(likeness.training).query(placed)
+    assert np.allclose(likeness.score(beside) * likeness.ordinary_distance, expected, rtol=0.02)
+
+
 def test_few_images_give_few_directions():
     random = np.random.default_rng(0)
     features = random.normal(size=(100, 512))

@@ -1,5 +1,7 @@
 """Rows against a slow reading of the same images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,16 @@ def test_a_bad_image_is_refused_or_left_out(model, photos):
         if row["name"] in names:
             assert names[row["name"]]["cluster"] == row["cluster"]
             assert names[row["name"]]["target"] == row["target"]
+
+
+def test_the_fingerprint_is_the_same_whatever_products_round(model, photos):
+    """Or what was begun could not be gone on with on another machine, or on more threads."""
+    answers = Answers(model, images_for(model, photos))
+    first = answers.fingerprint()
+    training = answers.likeness.training
+    elsewhere = np.nextafter(training, np.float32(np.inf))
+    answers.likeness = replace(answers.likeness, training=elsewhere)
+    assert answers.fingerprint() == first
 
 
 def test_the_fingerprint_follows_all_that_a_row_depends_on(model, photos):

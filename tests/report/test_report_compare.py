@@ -69,6 +69,16 @@ def test_the_table_has_a_row_for_each_run_and_marks_the_best(runs):
     assert [best for _, best in one[1:4]] == [False, True, True]
 
 
+def test_of_scores_that_differ_by_rounding_both_are_marked(runs):
+    one, two = runs
+    less = {
+        key: float(np.nextafter(value, 0)) for key, value in one.facts.metrics["scores"].items()
+    }
+    same = replace(two.facts, metrics=two.facts.metrics | {"scores": less})
+    marks = [[best for _, best in row[1:4]] for row in table_rows([one, replace(two, facts=same)])]
+    assert marks == [[True] * 3] * 2
+
+
 def test_a_run_without_targets_has_empty_cells_and_empty_clusters_are_told(make_facts, runs):
     blind = ComparedRun("blind", make_facts([0, 0, 0], n_clusters=2), None)
     *_, row = table_rows([*runs, blind])

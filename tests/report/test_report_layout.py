@@ -62,6 +62,27 @@ def test_t_sne_is_left_out_where_it_has_nothing_to_say(features):
     assert np.isfinite(layouts["PCA"]).all()
 
 
+def test_images_that_differ_by_what_float16_rounds_are_alike():
+    """As a sample keeps features: what is left of a network that answers all images the same."""
+    random = np.random.default_rng(0)
+    row = np.maximum(random.normal(size=64), 0)
+    noisy = row * (1 + 1e-4 * random.normal(size=(40, 64)))
+    kept = noisy.astype(np.float16)
+    assert len(np.unique(kept, axis=0)) == 40
+    layouts = lay_out(kept.astype(np.float32), 0)
+    assert list(layouts) == ["PCA"]
+    assert not layouts["PCA"].any()
+
+
+def test_images_that_differ_a_little_more_are_laid_out():
+    random = np.random.default_rng(0)
+    row = np.maximum(random.normal(size=64), 0)
+    kept = (row * (1 + 5e-3 * random.normal(size=(40, 64)))).astype(np.float16)
+    layouts = lay_out(kept.astype(np.float32), 0)
+    assert list(layouts) == ["t-SNE", "PCA"]
+    assert len(np.unique(layouts["PCA"], axis=0)) == 40
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (20, 2), (8, 90)])
 def test_few_images_and_few_or_many_features(shape):
     layouts = lay_out(np.random.default_rng(0).normal(size=shape).astype(np.float32), 0)

@@ -91,7 +91,8 @@ def whole(make_facts, write_run, flat_images, tmp_path_factory):
         [0, 0, 1, 1, 1], n_clusters=3, targets=["a", "b", "b", "b", "a"], skipped=[("bad", "torn")]
     )
     facts.metrics["baselines"] = {
-        "K-Means on pixels": {"acc": 0.5, "nmi": 0.123, "ari": 0.1, "purity": 0.9}
+        "K-Means on pixels": {"acc": 0.5, "nmi": 0.123, "ari": 0.1, "purity": 0.9},
+        "as good": {"acc": float(np.nextafter(0.6, 0))},
     }
     facts.history[-1]["warnings"] = ["1 of 3 clusters is empty: train longer"]
     folder = write_run(tmp_path_factory.mktemp("whole") / "run", facts)
@@ -166,7 +167,7 @@ def test_the_page_says_what_was_run_and_what_came_out(whole):
 def test_the_better_score_stands_out(whole):
     folder, _ = whole
     html = folder.report_file.read_text(encoding="utf-8")
-    assert '<td class="best">0.600</td>' in html
+    assert html.count('<td class="best">0.600</td>') == 2  # one of them less by rounding
     assert "<td>0.500</td>" in html
     assert '<td class="best">0.900</td>' in html
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dcdc.compare.rows import MethodResult, MethodRow
+from dcdc.metrics.scores import is_highest
 from dcdc.reproduce.chosen_epoch import METRICS
 from dcdc.reproduce.markdown import SPREAD_NOTE, table_line
 from dcdc.reproduce.summary import dotted
@@ -80,7 +81,7 @@ def is_best(row: MethodRow, rows: Sequence[MethodRow]) -> list[bool]:
         means = {each.method: each.figure(metric) for each in rows}
         known = [figure.mean for figure in means.values() if figure is not None]
         own = means[row.method]
-        marks[at] = own is not None and own.mean == max(known)
+        marks[at] = own is not None and is_highest(own.mean, known)
     return marks
 
 

@@ -143,6 +143,11 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     low, high = values.min(), values.max()
     top = 65535  # Pillow's mode I holds 16-bit values
     if image.mode == "F":  # as arrays of floats: 0..1 or 0..255
+        if 1 < high < 2:  # by rounding or resampling: as 0..255 it would be a black image
+            raise BadImage(
+                f"float grey values up to {high:g}, just above 1: clip them to 0..1 or scale them "
+                "to 0..255"
+            )
         top = 1 if high <= 1 else 255
     if not (low >= 0 and high <= top):  # also true of NaN
         raise BadImage(f"grey values from {low:g} to {high:g}: save it with 8 or 16 bits")

@@ -7,6 +7,7 @@ Shapes: n training images, N others, D features, P directions.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ ORDINARY = 0.99
 _SMALLEST_SHARE = 1e-4  # of all variance: below it lies what float16 left
 _IMAGES_PER_DIRECTION = 5  # fewer do not tell a direction's scale
 _ROWS_AT_ONCE = 1024
+
+_Precision = TypeVar("_Precision", np.float32, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +51,13 @@ def likeness_to(features: NDArray[np.floating]) -> Likeness | None:
     kept = largest_first[variances[largest_first] > _SMALLEST_SHARE * variances.sum()]
     if not len(kept):
         return None
-    scaled = (directions[:, kept] / np.sqrt(variances[kept])).astype(np.float32)
-    training = _placed(features, mean.astype(np.float32), scaled)
-    ordinary = float(np.quantile(_nearest(training, training, leave_own_out=True), ORDINARY))
-    if ordinary <= 0:  # copies of a few images
+    scaled = directions[:, kept] / np.sqrt(variances[kept])
+    own = (exact - mean) @ scaled
+    ordinary = float(np.quantile(_nearest(own, own, leave_own_out=True), ORDINARY))
+    if ordinary <= np.quantile(_blur(features, mean, scaled), ORDINARY):  # copies of a few images
         return None
-    return Likeness(mean.astype(np.float32), scaled, training, ordinary)
+    coarse_mean, coarse = mean.astype(np.float32), scaled.astype(np.float32)
+    return Likeness(coarse_mean, coarse, _placed(features, coarse_mean, coarse), ordinary)
 
 
 def _placed(
@@ -62,17 +66,32 @@ def _placed(
     return np.asarray((features.astype(np.float32) - mean) @ directions, np.float32)
 
 
+def _blur(
+    features: NDArray[np.floating], mean: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """n: how far from an image a copy may lie whose every feature has another last digit.
+
+    As a network answers in another batch, and scores are of float32 at best.
+    """
+    kept = max(np.finfo(features.dtype), np.finfo(np.float32), key=lambda kind: kind.eps)
+    sizes = np.maximum(np.abs(features.astype(np.float64)), np.maximum(np.abs(mean), kept.tiny))
+    return np.asarray(kept.eps * np.sqrt(np.square(sizes) @ np.square(directions).sum(axis=1)))
+
+
 def _nearest(
-    rows: NDArray[np.float32], others: NDArray[np.float32], *, leave_own_out: bool = False
-) -> NDArray[np.float32]:
+    rows: NDArray[_Precision], others: NDArray[_Precision], *, leave_own_out: bool = False
+) -> NDArray[_Precision]:
     """The distance of each row to the nearest of the others."""
     lengths = np.square(others).sum(axis=1)
-    found = np.empty(len(rows), np.float32)
+    found = np.empty(len(rows), rows.dtype)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]
-        squares = np.square(some).sum(axis=1)[:, None] + lengths - 2 * (some @ others.T)
+        # Less the row's own length. Of a small distance products leave their rounding: they find
+        # the nearest row, and do not measure how near it is.
+        squares = lengths - 2 * (some @ others.T)
         if leave_own_out:
             own = np.arange(len(some))
             squares[own, start + own] = np.inf
-        found[start : start + len(some)] = np.sqrt(np.maximum(squares.min(axis=1), 0))
+        away = some - others[squares.argmin(axis=1)]
+        found[start : start + len(some)] = np.sqrt(np.square(away).sum(axis=1))
     return found

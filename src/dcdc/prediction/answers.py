@@ -79,7 +79,7 @@ class Answers:
         self.processes = processes
         self.model = model
         self.images = images
-        features = model.training_features()
+        self.training_features = features = model.training_features()
         self.likeness: Likeness | None = None if features is None else likeness_to(features)
         self.schema = _schema(with_targets=images.targets is not None, named=bool(model.names))
 
@@ -97,7 +97,8 @@ class Answers:
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
         if self.likeness is not None:
-            digest.update(np.ascontiguousarray(self.likeness.training).data)
+            # What is computed of them has last digits of this processor, and of so many threads.
+            digest.update(np.ascontiguousarray(self.training_features).data)
         return digest.hexdigest()
 
     def from_row(self, start: int) -> Generator[Answered, None, None]:

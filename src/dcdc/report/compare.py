@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.errors import InputError
+from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side
 from dcdc.report.facts import RunFacts, read_facts
 from dcdc.report.figure_files import Draw, Picture, draw_picture
@@ -147,10 +148,8 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
 
 def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
     """Texts of a run's cells, and whether each is the best of its column."""
-    best = {
-        key: max((run.facts.metrics["scores"] or {}).get(key, -np.inf) for run in runs)
-        for key in SCORES
-    }
+    every = [run.facts.metrics["scores"] or {} for run in runs]
+    column = {key: [scores[key] for scores in every if key in scores] for key in SCORES}
     rows = []
     for run in runs:
         metrics = run.facts.metrics
@@ -160,7 +159,8 @@ def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
         cells = [(run.name, False)]
         for key in SCORES:
             known = key in scores
-            cells.append((f"{scores[key]:.3f}", scores[key] == best[key]) if known else ("", False))
+            best = known and is_highest(scores[key], column[key])
+            cells.append((f"{scores[key]:.3f}" if known else "", best))
         others = [
             f"{metrics['n_images']:,}",
             f"{n_clusters}" + (f" ({n_used} in use)" if n_used < n_clusters else ""),

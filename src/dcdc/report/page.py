@@ -12,6 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
+from dcdc.metrics.scores import is_highest
 from dcdc.report.clusters import ClusterFacts
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, match
 from dcdc.report.facts import RunFacts
@@ -181,16 +182,16 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     if not metrics["scores"]:
         return []
     methods = {"DCDC": metrics["scores"], **(metrics.get("baselines") or {})}
-    best = {
-        key: max(scores[key] for scores in methods.values() if key in scores)
-        for key in _SCORE_COLUMNS
-        if any(key in scores for scores in methods.values())
+    column = {
+        key: [scores[key] for scores in methods.values() if key in scores] for key in _SCORE_COLUMNS
     }
     return [
         ScoreRow(
             method,
             [
-                (f"{scores[key]:.3f}", scores[key] == best[key]) if key in scores else ("", False)
+                (f"{scores[key]:.3f}", is_highest(scores[key], column[key]))
+                if key in scores
+                else ("", False)
                 for key in _SCORE_COLUMNS
             ],
         )
