@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 _DILATION, _OUTPUT_PADDING, _CONV_GROUPS = (1, 1), (0, 0), 1
+_WIDEST_BLOCK = 16
+"""Channels that oneDNN takes at a time on a processor with AVX-512; 8 with AVX2."""
 
 
 class Aside:
@@ -58,9 +60,24 @@ class Convolution(nn.Conv2d):
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        x, stride = self._safely_strided(x)
         if self.aside is None:
-            return super().forward(x)
-        return _ConvolutionAside.apply(x, self.weight, self)  # type: ignore[no-any-return, no-untyped-call]
+            return torch.conv2d(x, self.weight, None, stride, self.padding)
+        return _ConvolutionAside.apply(x, self.weight, self, stride)  # type: ignore[no-any-return, no-untyped-call]
+
+    def _safely_strided(self, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+        """Input and stride of the same product, such that its gradient stays in its memory.
+
+        For the weight's gradient of a strided 1x1 convolution with the channels last, oneDNN
+        gathers the pixels in a workspace that it takes for a whole block of channels wide. With
+        fewer it writes past the end: wrong gradients, or the process dies
+        (https://github.com/uxlfoundation/oneDNN/issues/6035). Gathered here, at stride 1, none are.
+        """
+        narrow = self.kernel_size == (1, 1) and self.in_channels < _WIDEST_BLOCK
+        if not narrow or self.stride == (1, 1) or x.device.type != "cpu":
+            return x, self.stride
+        down, across = self.stride
+        return x[:, :, ::down, ::across], (1, 1)
 
     def in_use(self, weight: Tensor, x: Tensor) -> Tensor:
         """The weight as a product with x takes it."""
@@ -111,27 +128,29 @@ def _hand_over(layers: Sequence[Convolution], aside: Aside) -> None:
 
 class _ConvolutionAside(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, layer: Convolution) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, layer: Convolution, stride: tuple[int, ...]
+    ) -> Tensor:
         weight = layer.in_use(weight, x)
         x = x.to(weight.dtype)
         ctx.save_for_backward(x, weight)
-        ctx.layer, ctx.aside = layer, layer.aside
-        return torch.conv2d(x, weight, None, layer.stride, layer.padding)
+        ctx.layer, ctx.aside, ctx.stride = layer, layer.aside, stride
+        return torch.conv2d(x, weight, None, stride, layer.padding)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
         x, weight = ctx.saved_tensors
         layer = ctx.layer
 
         def gradient(of_input: bool) -> Tensor:
             wanted = (of_input, not of_input, False)
             found: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
-                *(grad, x, weight, None, layer.stride, layer.padding),
+                *(grad, x, weight, None, ctx.stride, layer.padding),
                 *(_DILATION, False, _OUTPUT_PADDING, _CONV_GROUPS, wanted),
             )
             return found[0 if of_input else 1]
 
         with ctx.aside.work(grad, x, weight):
             layer.receive(gradient(of_input=False))
-        return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None
+        return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None, None
