@@ -55,7 +55,7 @@ def main() -> None:
     trainer = build_training(case.config, case.image_set, SilentObserver(), None).trainer
     trainer.network.train()
     trainer.generator.manual_seed(0)
-    indices = torch.arange(case.batch_size, device="cuda")
+    indices = torch.arange(case.config.train.batch_size, device="cuda")
     heads = trainer.plan.phase(HEADS).heads[-1:]
     for _ in range(5):
         trainer.steps[HEADS](indices, heads)

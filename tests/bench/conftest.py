@@ -3,21 +3,14 @@ import torch
 
 from dcdc.bench.case import build_case
 
-ON_CPU = {"train.device": "cpu", "train.batch_size": 4}
-SMALL = ["network.trunk=small", "train.n_repeats=2"]
-
 
 @pytest.fixture
 def cpu() -> torch.device:
     return torch.device("cpu")
 
 
-@pytest.fixture(params=["digits", "cifar10-paper"])
-def case(request):
-    """One preset that moves grey images, one that crops and recolours; 4 images, 2 repeats."""
-    return build_case(request.param, ON_CPU, SMALL)
-
-
 @pytest.fixture
 def digits():
-    return build_case("digits", ON_CPU, SMALL)
+    """4 images, 2 repeats."""
+    values = {"train.device": "cpu", "train.batch_size": 4}
+    return build_case("digits", values, ["network.trunk=small", "train.n_repeats=2"])

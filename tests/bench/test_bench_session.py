@@ -1,12 +1,11 @@
-"""All parts on the CPU at tiny sizes, and parts that fail while others go on."""
+"""Both parts on the CPU at tiny sizes, and cases that fail while others go on."""
 
-import tempfile
 from dataclasses import replace
 
 import pytest
 import torch
 
-from dcdc.bench import PARTS, augmentation, floors, stores
+from dcdc.bench import PARTS, perturbations, session
 from dcdc.bench.case import build_case, random_images
 from dcdc.bench.session import Session, measure
 from dcdc.presets import preset
@@ -14,23 +13,24 @@ from dcdc.presets import preset
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr(augmentation, "BATCH_SIZES", (2,))
-    monkeypatch.setattr(floors, "_SIDE", 64)
-    for name, value in (("_N_IMAGES", 40), ("_BATCH_SIZE", 8), ("_ANNOUNCED", 5)):
-        monkeypatch.setattr(stores, name, value)
+    monkeypatch.setattr(perturbations, "BATCH_SIZES", (2,))
 
 
 def rows_of(*cases, parts=PARTS):
     announced = []
-    session = Session(cases, parts, torch.device("cpu"), seconds=0.02, n_workers=1)
-    rows = list(measure(session, announced.append))
+    on_cpu = Session(cases, parts, torch.device("cpu"), seconds=0.02)
+    rows = list(measure(on_cpu, announced.append))
     return rows, announced
+
+
+def test_the_parts_are_those_that_are_named():
+    assert (*session.OF_PRESETS, *session.ALONE) == PARTS
 
 
 def test_every_part_is_measured_with_its_n_and_spread(digits):
     rows, announced = rows_of(digits)
     assert {row.part for row in rows} == set(PARTS)
-    assert len(announced) == len(rows) == 12
+    assert len(announced) == len(rows) == 5
     for row in rows:
         if row.name.endswith("captured"):
             assert row.not_possible == "a graph needs CUDA, not cpu"
@@ -41,39 +41,45 @@ def test_every_part_is_measured_with_its_n_and_spread(digits):
 
 
 def test_both_heads_in_turn_or_together(digits):
-    rows, _ = rows_of(digits, parts=["steps"])
-    assert [row.measured.details["heads"] for row in rows] == [
-        ["over_clustering_head"],
-        ["cluster_head"],
-    ]
+    (over, cluster, _), _ = rows_of(digits, parts=["steps"])
+    assert over.measured.details["heads"] == ["over_clustering_head"]
+    assert cluster.measured.details["heads"] == ["cluster_head"]
     joint = replace(
         digits, config=replace(digits.config, train=replace(digits.config.train, heads="joint"))
     )
-    (row,), _ = rows_of(joint, parts=["steps"])
+    (row, _), _ = rows_of(joint, parts=["steps"])
     assert row.measured.details["heads"] == ["cluster_head", "over_clustering_head"]
     assert (row.measured.images, row.measured.copies) == (4, 12)
+
+
+def test_every_phase_of_a_recipe_has_its_step_and_its_own_batch():
+    values = {"train.device": "cpu", "train.batch_size": 4}
+    settings = [
+        *("network.trunk=small", "train.n_repeats=2", "instance.batch_size=6"),
+        "self_label.batch_size=8",
+    ]
+    rows, _ = rows_of(build_case("cifar10", values, settings), parts=["steps"])
+    assert [row.name for row in rows] == [
+        "instance step, projection",
+        "heads step, cluster head and over clustering head",
+        "self label step, cluster head",
+    ]
+    # Two perturbed copies; the original and two of a neighbour; the original and one.
+    counts = [(row.measured.images, row.measured.copies) for row in rows]
+    assert counts == [(6, 12), (4, 12), (8, 16)]
 
 
 def test_a_case_that_cannot_run_stops_no_other(digits):
     """Three channels for a network of one."""
     coloured = random_images(preset("cifar10-paper"))
     broken = replace(digits, preset="broken", image_set=coloured)
-    rows, _ = rows_of(broken, digits, parts=["steps", "floors"])
+    rows, _ = rows_of(broken, digits, parts=["steps"])
     for row in rows:
-        if row.preset == "digits" or row.name.startswith("product"):
+        if row.preset == "digits":
             assert row.not_possible is None, row
         else:
             assert row.measured is None
             assert "channel" in row.not_possible
-
-
-def test_a_part_that_cannot_begin_stops_no_other(digits, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
-    rows, _ = rows_of(digits, parts=["store", "floors"])
-    *others, last = rows
-    assert all(row.measured for row in others)
-    assert (last.name, last.measured) == ("the rest of store", None)
-    assert "/nowhere/at/all" in last.not_possible
 
 
 def test_threads_are_the_presets_and_come_back(digits, monkeypatch):
@@ -86,7 +92,7 @@ def test_threads_are_the_presets_and_come_back(digits, monkeypatch):
         digits, config=replace(digits.config, train=replace(digits.config.train, threads=2))
     )
     rows_of(two, parts=["steps"])
-    assert seen == [2, 2]
+    assert seen == [2, 2, 2]
     assert torch.get_num_threads() == before
 
 

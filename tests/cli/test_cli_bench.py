@@ -5,12 +5,12 @@ import signal
 import pytest
 
 from dcdc.assembly import build_training
-from dcdc.bench import PARTS, augmentation, session, steps, stores
+from dcdc.bench import PARTS, perturbations, session, steps
 from dcdc.bench.rows import Trial
 
 TINY = [
     *("--preset", "digits", "--device", "cpu", "--batch-size", "4", "--seconds", "0.02"),
-    *("--workers", "1", "--set", "train.n_repeats=2"),
+    *("--set", "train.n_repeats=2"),
 ]
 ROW_KEYS = {
     *("part", "preset", "name", "not_possible"),
@@ -22,28 +22,24 @@ ROW_KEYS = {
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr(augmentation, "BATCH_SIZES", (2,))
-    monkeypatch.setattr(stores, "_N_IMAGES", 40)
+    monkeypatch.setattr(perturbations, "BATCH_SIZES", (2,))
 
 
 def test_a_table_on_stdout_and_everything_in_json(dcdc, tmp_path):
     code, out, err = dcdc("bench", *TINY, "--json", "found/bench.json")
     assert code == 0, err
-    assert "measuring digits: step, cluster head" in err
+    assert "measuring digits: heads step, cluster head" in err
     assert "not possible: a graph needs CUDA, not cpu" in out
-    assert "digits: reference with its loader / ours" in out
 
     record = json.loads((tmp_path / "found" / "bench.json").read_text())
     assert record.keys() == {
-        *("device", "cpu_cores", "dcdc", "torch", "pillow", "python", "seconds", "n_workers"),
-        *("complete", "configs", "rows", "ratios"),
+        *("device", "cpu_cores", "dcdc", "torch", "python", "seconds"),
+        *("complete", "configs", "rows"),
     }
     assert record["complete"] is True
-    assert record["n_workers"] == 1
     assert record["configs"]["digits"]["train"]["batch_size"] == 4
     assert [row["part"] for row in record["rows"]] == [
-        *("steps", "steps", "reference", "reference", "reference"),
-        *("floors", "floors", "floors", "augment", "augment", "store", "store"),
+        *("steps", "steps", "steps", "perturbations", "perturbations")
     ]
     for row in record["rows"]:
         assert row.keys() == ROW_KEYS
@@ -57,45 +53,39 @@ def test_a_table_on_stdout_and_everything_in_json(dcdc, tmp_path):
                 assert row["copies_per_second"] == pytest.approx(rate)
         else:
             assert row["ms"] is None
-    assert {row["copies"] for row in record["rows"] if row["preset"]} == {12, None}
-    for ratio in record["ratios"]:
-        assert ratio.keys() == {"preset", "name", "value", "lowest", "highest", "n_blocks"}
-        assert ratio["lowest"] <= ratio["value"] <= ratio["highest"]
-    assert len(record["ratios"]) == 5
+    assert [row["copies"] for row in record["rows"] if row["preset"]] == [12, 12, 8]
 
 
 def test_parts_are_chosen_and_come_in_their_order(dcdc):
-    code, out, _ = dcdc("bench", *TINY, "--what", "store, steps")
+    code, out, _ = dcdc("bench", *TINY, "--what", "perturbations, steps")
     assert code == 0
-    assert "step, cluster head" in out
-    assert "streamed / resident batch" in out
-    assert "loader" not in out
-    assert out.index("step, cluster head") < out.index("resident batch")
+    assert out.index("heads step, cluster head") < out.index("copies, eager")
+    _, out, _ = dcdc("bench", *TINY, "--what", "perturbations")
+    assert "step" not in out
 
 
 def test_ctrl_c_leaves_what_was_measured(dcdc, monkeypatch, tmp_path):
     def interrupted(_device, _seconds):
         yield Trial("interrupted", lambda: os.kill(os.getpid(), signal.SIGINT))
 
-    monkeypatch.setattr(session, "store_trials", interrupted)
-    code, out, err = dcdc("bench", *TINY, "--what", "steps,store", "--json", "bench.json")
+    monkeypatch.setattr(session, "ALONE", {"perturbations": interrupted})
+    code, out, err = dcdc("bench", *TINY, "--json", "bench.json")
     assert code == 130
     assert err.splitlines()[-1].startswith("dcdc: interrupted")
-    assert "step, cluster head" in out
+    assert "heads step, cluster head" in out
     record = json.loads((tmp_path / "bench.json").read_text())
     assert record["complete"] is False
-    assert [row["part"] for row in record["rows"]] == ["steps", "steps"]
+    assert [row["part"] for row in record["rows"]] == ["steps"] * 3
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (("--preset", "digit"), "did you mean 'digits'?"),
-        (("--what", "steps,flors"), "did you mean 'floors'?"),
+        (("--what", "step"), "did you mean 'steps'?"),
         (("--what", ""), f"Parts: {', '.join(PARTS)}"),
         (("--seconds", "0"), "--seconds is 0.0"),
         (("--seconds", "nan"), "--seconds is nan"),
-        (("--workers", "0"), "--workers is 0"),
         (("--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("--batch-size", "1"), "train.batch_size = 1 must be at least 2"),
         (("--set", "train.bach_size=4"), "did you mean 'train.batch_size'?"),
@@ -121,24 +111,3 @@ def test_what_the_engine_warns_of_is_shown(dcdc, monkeypatch):
     code, out, _ = dcdc("bench", *TINY, "--what", "steps")
     assert code == 0
     assert "the step runs eagerly and slower" in out
-
-
-def test_scale_prints_what_more_gpus_would_give(dcdc):
-    code, out, err = dcdc("bench", "--scale", "--device", "cpu", "--price", "2")
-    assert code == 0, err
-    assert "measured on one NVIDIA H200" in out
-    assert "2 dollars for a GPU's hour" in out
-    rows = [line.split() for line in out.splitlines()]
-    assert [row[0] for row in rows if row and row[0] in ("1", "8", "64", "512")] == [
-        *("1", "8", "64", "512")
-    ]
-    assert any(row and row[0] == "1,000,000,000" for row in rows)
-
-
-def test_scale_without_a_gpu_knows_one_recipe(dcdc):
-    code, _, err = dcdc("bench", "--scale", "--device", "cpu", "--preset", "digits")
-    assert code == 2
-    assert "use --preset cifar10-paper" in err
-    code, _, err = dcdc("bench", "--scale", "--device", "cpu", "--price", "-1")
-    assert code == 2
-    assert "--price is -1" in err

@@ -24,29 +24,12 @@ class Case:
     """As resolved on the images."""
     image_set: ImageSet
 
-    @property
-    def batch_size(self) -> int:
-        return self.config.train.batch_size
-
-    @property
-    def n_copies(self) -> int:
-        """Of a batch: every image and its perturbed repeats."""
-        return self.batch_size * (1 + self.config.train.n_repeats)
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """C, H, W."""
-        height, width, channels = self.image_set.image_shape
-        return channels, height, width
-
-    @property
-    def copies_shape(self) -> tuple[int, int, int, int]:
-        return self.n_copies, *self.image_shape
-
 
 def build_case(name: str, values: dict[str, Any], settings: Sequence[str]) -> Case:
-    """A preset with flat `section.key` values and `section.key=value` settings laid over it."""
-    config = with_settings(with_values(preset(name), values), settings)
+    """A preset with `section.key=value` settings laid over it, and values by `section.key`, of
+    which None leaves the preset's."""
+    given = {key: value for key, value in values.items() if value is not None}
+    config = with_settings(with_values(preset(name), given), settings)
     image_set = random_images(config)
     return Case(name, resolve(config, image_set), image_set)
 

@@ -1,8 +1,7 @@
-"""What CUDA alone has: graphs, a count of its memory, convolutions chosen by trying them."""
+"""What CUDA alone has: graphs, and a count of its memory."""
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
@@ -25,17 +24,6 @@ class CapturedCall:
 
     def __call__(self) -> None:
         self._graph.replay()
-
-
-@contextmanager
-def fastest_convolutions() -> Iterator[None]:
-    """cuDNN tries its algorithms on each new shape and keeps the fastest."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = True
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
 
 
 def start_peak(device: torch.device) -> None:

@@ -1,68 +1,61 @@
 """The parts of a measuring session, one after the other; what fails is a row and stops nothing."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
 import torch
 
-from dcdc.bench.augmentation import augment_trials
 from dcdc.bench.case import Case
 from dcdc.bench.cuda import release_memory
-from dcdc.bench.floors import floor_trials
-from dcdc.bench.reference import reference_trials
+from dcdc.bench.perturbations import perturbation_trials
 from dcdc.bench.rows import Row, Trial
 from dcdc.bench.steps import step_trials
-from dcdc.bench.stores import store_trials
 from dcdc.runtime.device import cpu_threads
 
-_OF_A_PRESET = ("steps", "reference", "floors")
+Trials = Generator[Trial, None, None]
+OfPreset = Callable[[Case, torch.device, float], Trials]
+"""What is measured of every preset: from a case, a device and the seconds."""
+Alone = Callable[[torch.device, float], Trials]
+"""What no preset changes."""
+
+OF_PRESETS: Mapping[str, OfPreset] = {"steps": step_trials}
+ALONE: Mapping[str, Alone] = {"perturbations": perturbation_trials}
 
 
 @dataclass(frozen=True)
 class Session:
     cases: Sequence[Case]
     parts: Sequence[str]
+    """Names of those to measure, in any order."""
     device: torch.device
     seconds: float
     """A measurement takes about so long, after its warm-up."""
-    n_workers: int
-    """Of the reference's loader."""
+    of_presets: Mapping[str, OfPreset] = field(default_factory=lambda: OF_PRESETS)
+    alone: Mapping[str, Alone] = field(default_factory=lambda: ALONE)
+
+    @property
+    def chosen(self) -> Iterator[tuple[str, Case | None, Callable[[], Trials]]]:
+        """Presets first, with all that a step is held against measured close to it."""
+        for case, (part, of_preset) in product(self.cases, self.of_presets.items()):
+            if part in self.parts:
+                yield part, case, partial(of_preset, case, self.device, self.seconds)
+        for part, alone in self.alone.items():
+            if part in self.parts:
+                yield part, None, partial(alone, self.device, self.seconds)
 
 
 def measure(session: Session, announce: Callable[[str], None]) -> Iterator[Row]:
-    """Presets first, with all that a step is held against measured close to it."""
-    wanted = [part for part in _OF_A_PRESET if part in session.parts]
-    for case, part in product(session.cases, wanted):
-        with cpu_threads(case.config.train.threads):
-            yield from _rows(part, case.preset, _trials_of(part, case, session), announce)
+    for part, case, trials in session.chosen:
+        with cpu_threads(case.config.train.threads) if case else nullcontext():
+            yield from _rows(part, case.preset if case else None, trials, announce)
         release_memory(session.device)
-    for part in session.parts:
-        if part not in _OF_A_PRESET:
-            alone = augment_trials if part == "augment" else store_trials
-            trials = partial(alone, session.device, session.seconds)
-            yield from _rows(part, None, trials, announce)
-            release_memory(session.device)
-
-
-def _trials_of(
-    part: str, case: Case, session: Session
-) -> Callable[[], Generator[Trial, None, None]]:
-    device, seconds = session.device, session.seconds
-    if part == "steps":
-        return partial(step_trials, case, device, seconds)
-    if part == "reference":
-        return partial(reference_trials, case, device, seconds, session.n_workers)
-    return partial(floor_trials, case, device, seconds)
 
 
 def _rows(
-    part: str,
-    preset: str | None,
-    trials: Callable[[], Generator[Trial, None, None]],
-    announce: Callable[[str], None],
+    part: str, preset: str | None, trials: Callable[[], Trials], announce: Callable[[str], None]
 ) -> Iterator[Row]:
     try:
         with closing(trials()) as each:  # a file or workers may be open in between

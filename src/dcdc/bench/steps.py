@@ -1,6 +1,7 @@
-"""Our own steps, built as a run builds them."""
+"""The steps of every phase, built as a run builds them."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 
@@ -11,24 +12,45 @@ from dcdc.bench.case import Case
 from dcdc.bench.cuda import peak_bytes, start_peak
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
-from dcdc.data.order import epoch_batches
+from dcdc.engine.captured_step import CapturedStep
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS
+from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.engine.trainer import Trainer
 
+_BATCHES = 100  # that differ
+
+
+@dataclass(frozen=True)
+class PhaseStep:
+    """One pass of a phase's last epoch: what it trains, and on how much."""
+
+    phase: str
+    heads: tuple[str, ...]
+    step: Step
+    batch_size: int
+    n_rows: int
+    """Indices that the step takes: the batch, and partners where the phase has them."""
+
+
+def phase_steps(trainer: Trainer) -> Iterator[PhaseStep]:
+    """The one place here that knows how a trainer keeps its phases."""
+    for phase in trainer.plan.phases:
+        n_rows = phase.batch_size * (2 if phase.n_neighbours else 1)
+        for heads in phase.passes(phase.epochs):
+            step = trainer.steps[phase.kind]
+            yield PhaseStep(phase.kind, heads, step, phase.batch_size, n_rows)
+
 
 def step_trials(case: Case, device: torch.device, seconds: float) -> Generator[Trial, None, None]:
-    """One for each pass of an epoch that trains the cluster head too: heads in turn, or jointly."""
-    start_peak(device)
     observer = _Notes()
     trainer = build_training(case.config, case.image_set, observer, None).trainer
     trainer.network.train()
-    trainer.generator.manual_seed(case.config.train.seed)
-    heads_phase = trainer.plan.phase(HEADS)
-    for heads in heads_phase.passes(heads_phase.epochs):
-        name = f"step, {' and '.join(head.replace('_', ' ') for head in heads)}"
-        yield Trial(name, partial(_measure, case, trainer, heads, observer, device, seconds))
+    for one in phase_steps(trainer):
+        trainer.generator.manual_seed(case.config.train.seed)
+        heads = " and ".join(one.heads)
+        name = f"{one.phase} step, {heads}".replace("_", " ")
+        yield Trial(name, partial(_measure, case, one, observer, device, seconds))
 
 
 class _Notes(SilentObserver):
@@ -46,33 +68,40 @@ class _Notes(SilentObserver):
 
 
 def _measure(
-    case: Case,
-    trainer: Trainer,
-    heads: tuple[str, ...],
-    observer: _Notes,
-    device: torch.device,
-    seconds: float,
+    case: Case, one: PhaseStep, observer: _Notes, device: torch.device, seconds: float
 ) -> Measured:
+    start_peak(device)
     order = torch.Generator().manual_seed(case.config.train.seed)
-    batches = epoch_batches(case.image_set.n_images, case.batch_size, order).to(device)
-    if trainer.plan.phase(HEADS).n_neighbours:
-        batches = torch.cat([batches, batches.flip(0)], dim=1)  # any partners cost the same
+    # Which images meet in a batch, and which are partners, does not change its time.
+    batches = torch.randint(case.image_set.n_images, (_BATCHES, one.n_rows), generator=order)
+    batches = batches.to(device)
+    n_copies = _count_copies(one.step, batches[0])
     ahead = cycle(batches)
     terms = EpochTerms()
 
     def step() -> None:
-        terms.add(trainer.steps[HEADS](next(ahead), heads))
+        terms.add(one.step(next(ahead), one.heads))
 
     timing = time_calls(step, device, seconds)
     return Measured(
         timing,
-        images=case.batch_size,
-        copies=case.n_copies,
+        images=one.batch_size,
+        copies=n_copies,
         peak_gpu_bytes=peak_bytes(device),
         details={
-            "heads": list(heads),
+            "phase": one.phase,
+            "heads": list(one.heads),
             "precision": case.config.train.precision,
             "notes": observer.notes.copy(),
             "warnings": observer.warnings.copy(),
         },
     )
+
+
+def _count_copies(step: Step, indices: torch.Tensor) -> int:
+    """That the step's objective makes of a batch."""
+    eager = step.eager if isinstance(step, CapturedStep) else step
+    assert isinstance(eager, EagerStep)
+    images = eager.store.batch(indices)
+    copies = eager.objective.copies(images, eager.objective.draw(images, eager.generator))
+    return sum(map(len, copies))

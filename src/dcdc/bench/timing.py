@@ -43,6 +43,10 @@ class Timing:
         return vars(self) | {"spread": self.spread}
 
 
+def usual_seconds(device: torch.device) -> float:
+    return 1.0 if device.type == "cpu" else 3.0
+
+
 def time_calls(
     call: Callable[[], object], device: torch.device, seconds: float, burst: int = 1
 ) -> Timing:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-from dcdc.bench.pil_pipeline import PilCopies
+from baselines.pil_pipeline import PilCopies
 from dcdc.runtime.cores import available_cores
 
 _MOST_WORKERS = 16

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dcdc.bench.plain_network import PlainNetwork
+from baselines.plain_network import PlainNetwork
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
 
 

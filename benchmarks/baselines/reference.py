@@ -10,15 +10,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from baselines.batches import batch_size, copies_shape, n_copies
+from baselines.pil_pipeline import PilCopies
+from baselines.plain_network import build_plain_network
+from baselines.reference_loader import PREFETCH, CopiesDataset, open_loader
 from dcdc.bench.case import Case
-from dcdc.bench.cuda import fastest_convolutions, peak_bytes, start_peak
-from dcdc.bench.pil_pipeline import PilCopies
-from dcdc.bench.plain_network import build_plain_network
-from dcdc.bench.reference_loader import PREFETCH, CopiesDataset, open_loader
+from dcdc.bench.cuda import peak_bytes, start_peak
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.objectives_from_config import build_loss
+from dcdc.runtime.device import choose_fastest_convolutions
 
 STEP_ALONE = "eager step, no loading"
 LOADER_ALONE = "loader, no step"
@@ -31,14 +33,14 @@ def reference_trials(
     case: Case, device: torch.device, seconds: float, n_workers: int
 ) -> Generator[Trial, None, None]:
     start_peak(device)
-    with fastest_convolutions():
-        step = build_reference_step(case, device)
-        yield Trial(STEP_ALONE, partial(_time_step, case, step, device, seconds))
-        dataset = CopiesDataset(case.image_set.images, pil_copies(case))
-        with open_loader(dataset, case.batch_size, n_workers, device) as batches:
-            timed = partial(_time_loader, case, batches, device, seconds, n_workers)
-            yield Trial(LOADER_ALONE, partial(timed, lambda _copies: None))
-            yield Trial(STEP_AND_LOADER, partial(timed, step))
+    choose_fastest_convolutions(device)
+    step = build_reference_step(case, device)
+    yield Trial(STEP_ALONE, partial(_time_step, case, step, device, seconds))
+    dataset = CopiesDataset(case.image_set.images, pil_copies(case))
+    with open_loader(dataset, batch_size(case), n_workers, device) as batches:
+        timed = partial(_time_loader, case, batches, device, seconds, n_workers)
+        yield Trial(LOADER_ALONE, partial(timed, lambda _copies: None))
+        yield Trial(STEP_AND_LOADER, partial(timed, step))
 
 
 def pil_copies(case: Case) -> PilCopies:
@@ -72,12 +74,12 @@ def build_reference_step(case: Case, device: torch.device) -> ReferenceStep:
 
 
 def _time_step(case: Case, step: ReferenceStep, device: torch.device, seconds: float) -> Measured:
-    copies = list(torch.split(torch.randn(case.copies_shape, device=device), case.batch_size))
+    copies = list(torch.split(torch.randn(copies_shape(case), device=device), batch_size(case)))
     timing = time_calls(lambda: step(copies), device, seconds)
     return Measured(
         timing,
-        images=case.batch_size,
-        copies=case.n_copies,
+        images=batch_size(case),
+        copies=n_copies(case),
         peak_gpu_bytes=peak_bytes(device),
         details={"heads": [CLUSTER_HEAD], "precision": "float32"},
     )
@@ -97,7 +99,7 @@ def _time_loader(
     burst = n_workers if device.type == "cuda" else 1
     timing = time_calls(lambda: use(_next(batches)), device, seconds, burst)
     return Measured(
-        timing, images=case.batch_size, copies=case.n_copies, details={"n_workers": n_workers}
+        timing, images=batch_size(case), copies=n_copies(case), details={"n_workers": n_workers}
     )
 
 

@@ -3,13 +3,14 @@
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from baselines.batches import copies_shape
+from baselines.plain_network import build_plain_network
 from dcdc.bench.case import Case
-from dcdc.bench.plain_network import build_plain_network
 
 
 def step_flops(case: Case) -> int:
     """For all copies of a batch and the cluster head, counted without computing anything."""
     network = build_plain_network(case.config).to("meta")
     with FlopCounterMode(display=False) as counter:
-        torch.autograd.backward(network(torch.empty(case.copies_shape, device="meta")).sum())
+        torch.autograd.backward(network(torch.empty(copies_shape(case), device="meta")).sum())
     return int(counter.get_total_flops())

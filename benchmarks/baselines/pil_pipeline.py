@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from dcdc.bench import pil_operations as pil
+from baselines import pil_operations as pil
 
 _CROP_ATTEMPTS = 10
 

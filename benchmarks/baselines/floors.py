@@ -5,12 +5,13 @@ from functools import partial
 
 import torch
 
+from baselines.convolutions import convolutions_of, forward_and_backward
+from baselines.step_flops import step_flops
 from dcdc.bench.case import Case
-from dcdc.bench.convolutions import convolutions_of, forward_and_backward
-from dcdc.bench.cuda import CapturedCall, fastest_convolutions
+from dcdc.bench.cuda import CapturedCall
 from dcdc.bench.rows import Measured, Trial
-from dcdc.bench.step_flops import step_flops
 from dcdc.bench.timing import Timing, time_calls
+from dcdc.runtime.device import choose_fastest_convolutions
 
 CONVOLUTIONS = "convolutions of the trunk"
 ARITHMETIC = "arithmetic at the matrix rate"
@@ -44,8 +45,14 @@ def _time_product(side: int, dtype: torch.dtype, device: torch.device, seconds: 
     out = torch.empty_like(left)
     timing = time_calls(lambda: torch.mm(left, right, out=out), device, seconds)
     flops = 2 * side**3
+    rate = flops / timing.ms / 1e9
     return Measured(
-        timing, details={"flops": flops, "teraflops_per_second": flops / timing.ms / 1e9}
+        timing,
+        details={
+            "flops": flops,
+            "teraflops_per_second": rate,
+            "remarks": [f"{rate:,.2f} TFLOP/s"],
+        },
     )
 
 
@@ -53,11 +60,11 @@ def _time_convolutions(case: Case, device: torch.device, seconds: float) -> Meas
     half = case.config.train.precision == "bfloat16"
     dtype = torch.bfloat16 if half else torch.float32
     layers = convolutions_of(case)
-    with fastest_convolutions():
-        call: Callable[[], object] = forward_and_backward(layers, device, dtype)
-        if device.type == "cuda":
-            call = CapturedCall(call, device)
-        timing = time_calls(call, device, seconds)
+    choose_fastest_convolutions(device)
+    call: Callable[[], object] = forward_and_backward(layers, device, dtype)
+    if device.type == "cuda":
+        call = CapturedCall(call, device)
+    timing = time_calls(call, device, seconds)
     return Measured(timing, details={"n_layers": len(layers), "dtype": _dtype_name(dtype)})
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.bench import pil_operations, reference, reference_loader
-from dcdc.bench.reference import build_reference_step, pil_copies, reference_trials
-from dcdc.bench.reference_loader import (
+from baselines import pil_operations, reference, reference_loader
+from baselines.batches import batch_size, copies_shape, image_shape, n_copies
+from baselines.reference import build_reference_step, pil_copies, reference_trials
+from baselines.reference_loader import (
     CopiesDataset,
     default_workers,
     open_loader,
@@ -24,7 +25,7 @@ from dcdc.config import AugmentConfig
 @pytest.fixture
 def loader(case, cpu):
     dataset = CopiesDataset(case.image_set.images, pil_copies(case))
-    return open_loader(dataset, case.batch_size, 2, cpu)
+    return open_loader(dataset, batch_size(case), 2, cpu)
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +50,8 @@ def test_a_batch_holds_the_copies_that_are_counted(case, loader):
     with loader as batches:
         for _ in range(3):
             batch = next(batches)
-            assert [copy.shape for copy in batch] == [(4, *case.image_shape)] * 3
-            assert sum(map(len, batch)) == case.n_copies == 12
+            assert [copy.shape for copy in batch] == [(4, *image_shape(case))] * 3
+            assert sum(map(len, batch)) == n_copies(case) == 12
             assert all(copy.is_contiguous() for copy in batch)
         assert len(workers()) == 2
     assert no_worker_left()
@@ -71,8 +72,8 @@ def test_workers_beside_cuda_are_no_forks_of_it(digits, cpu, monkeypatch):
     assert context.get_start_method() in ("forkserver", "spawn")
     monkeypatch.setattr(reference_loader, "worker_context", lambda _device: context)
     dataset = CopiesDataset(digits.image_set.images, pil_copies(digits))
-    with open_loader(dataset, digits.batch_size, 2, cpu) as batches:
-        assert sum(map(len, next(batches))) == digits.n_copies
+    with open_loader(dataset, batch_size(digits), 2, cpu) as batches:
+        assert sum(map(len, next(batches))) == n_copies(digits)
     assert no_worker_left()
 
 
@@ -92,7 +93,7 @@ def test_ctrl_c_is_for_the_parent_which_ends_the_workers(loader):
 def test_the_step_learns(case, cpu):
     torch.manual_seed(0)
     step = build_reference_step(case, cpu)
-    copies = list(torch.randn(case.copies_shape).split(case.batch_size))
+    copies = list(torch.randn(copies_shape(case)).split(batch_size(case)))
     losses = [step(copies).item() for _ in range(8)]
     assert losses[-1] < losses[0]
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dcdc.bench.pil_pipeline import draw_box, draw_move
-from dcdc.bench.reference import pil_copies
+from baselines.batches import image_shape
+from baselines.pil_pipeline import draw_box, draw_move
+from baselines.reference import pil_copies
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ NOTHING = {
 def test_an_original_and_as_many_perturbed_copies_as_asked_for(case):
     copies = pickle.loads(pickle.dumps(pil_copies(case)))(case.image_set.images[0])
     assert len(copies) == 3
-    assert all(copy.shape == case.image_shape for copy in copies)
+    assert all(copy.shape == image_shape(case) for copy in copies)
     assert not torch.equal(copies[1], copies[2])
 
 
@@ -70,7 +71,7 @@ def test_all_off_leaves_the_image_normalised(case):
 )
 def test_each_setting_changes_the_perturbed_copies_alone(case, change):
     (name,) = change
-    if name in ("saturation", "hue", "grey") and case.image_shape[0] == 1:
+    if name in ("saturation", "hue", "grey") and image_shape(case)[0] == 1:
         pytest.skip("one channel has no colour to change")
     plain = copies_of(case, **NOTHING)
     original, *perturbed = copies_of(case, **(NOTHING | change))
@@ -80,7 +81,7 @@ def test_each_setting_changes_the_perturbed_copies_alone(case, change):
 
 def test_resize_and_crop_change_the_original_alone(case):
     plain = copies_of(case, **NOTHING)
-    side = case.image_shape[1]
+    side = image_shape(case)[1]
     original, *perturbed = copies_of(case, **(NOTHING | {"resize_to": side + 8}))
     assert not torch.equal(original, plain[0])
     assert all(torch.equal(copy, plain[1]) for copy in perturbed)

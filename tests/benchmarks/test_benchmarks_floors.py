@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from dcdc.bench import floors
+from baselines import floors
+from baselines.convolutions import convolutions_of, forward_and_backward
+from baselines.floors import floor_trials
+from baselines.step_flops import step_flops
 from dcdc.bench.case import build_case
-from dcdc.bench.convolutions import convolutions_of, forward_and_backward
-from dcdc.bench.floors import floor_trials
-from dcdc.bench.step_flops import step_flops
 
 COPIES = 12
 

@@ -1,4 +1,4 @@
-"""The copies alone: the paper's perturbations of 32-pixel images, eager and as a CUDA graph."""
+"""The paper's perturbations of 32-pixel images alone, eager and as a CUDA graph."""
 
 from collections.abc import Generator
 from functools import partial
@@ -15,7 +15,7 @@ PRESET = "cifar10-paper"
 BATCH_SIZES = (50, 1000)
 
 
-def augment_trials(device: torch.device, seconds: float) -> Generator[Trial, None, None]:
+def perturbation_trials(device: torch.device, seconds: float) -> Generator[Trial, None, None]:
     for batch_size in BATCH_SIZES:
         for way in ("eager", "captured"):
             name = trial_name(batch_size, way)

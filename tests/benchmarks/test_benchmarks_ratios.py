@@ -1,7 +1,8 @@
 import pytest
 
-from dcdc.bench import augmentation, floors, reference, stores
-from dcdc.bench.ratios import ratios
+from baselines import floors, reference, stores
+from baselines.ratios import ratios
+from dcdc.bench import perturbations
 from dcdc.bench.rows import Measured, Row
 from dcdc.bench.timing import Timing
 
@@ -48,12 +49,12 @@ def test_presets_are_not_mixed():
 
 
 def test_copies_compare_whatever_their_number():
-    small, large = augmentation.BATCH_SIZES
+    small, large = perturbations.BATCH_SIZES
     rows = [
-        row("augment", None, augmentation.trial_name(small, "eager"), 2.0, copies=200),
-        row("augment", None, augmentation.trial_name(small, "captured"), 1.0, copies=200),
-        row("augment", None, augmentation.trial_name(large, "eager"), 4.0, copies=4000),
-        row("reference", augmentation.PRESET, reference.LOADER_ALONE, 12.0, copies=100),
+        row("perturbations", None, perturbations.trial_name(small, "eager"), 2.0, copies=200),
+        row("perturbations", None, perturbations.trial_name(small, "captured"), 1.0, copies=200),
+        row("perturbations", None, perturbations.trial_name(large, "eager"), 4.0, copies=4000),
+        row("reference", perturbations.PRESET, reference.LOADER_ALONE, 12.0, copies=100),
         row("store", None, stores.RESIDENT, 1.0),
         row("store", None, stores.STREAMED, 3.0),
     ]

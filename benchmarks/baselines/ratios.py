@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dcdc.bench import augmentation, floors, reference, stores
+from baselines import floors, reference, stores
+from dcdc.bench import perturbations
 from dcdc.bench.rows import Measured, Row
 from dcdc.bench.timing import Timing
 from dcdc.networks import CLUSTER_HEAD
@@ -68,10 +69,10 @@ def _of_steps(preset: str, found: Found) -> Iterator[Ratio]:
 
 def _of_copies(found: Found) -> Iterator[Ratio]:
     """The time of one copy, so that batches of any size compare."""
-    loader = found.get(("reference", augmentation.PRESET, reference.LOADER_ALONE))
-    for batch_size in augmentation.BATCH_SIZES:
+    loader = found.get(("reference", perturbations.PRESET, reference.LOADER_ALONE))
+    for batch_size in perturbations.BATCH_SIZES:
         eager, captured = (
-            found.get(("augment", None, augmentation.trial_name(batch_size, way)))
+            found.get(("perturbations", None, perturbations.trial_name(batch_size, way)))
             for way in ("eager", "captured")
         )
         of = f"copies of {batch_size}"

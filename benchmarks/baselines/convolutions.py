@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from baselines.batches import copies_shape
+from baselines.plain_network import build_plain_network
 from dcdc.bench.case import Case
-from dcdc.bench.plain_network import build_plain_network
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def convolutions_of(case: Case) -> list[Convolution]:
     for module in network.trunk.modules():
         if isinstance(module, nn.Conv2d):
             module.register_forward_pre_hook(note)
-    network(torch.empty(case.copies_shape, device="meta"))
+    network(torch.empty(copies_shape(case), device="meta"))
     return found
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
+from baselines import pil_operations as pil
 from dcdc.augment import (
     Affine,
     Jitter,
@@ -19,7 +20,6 @@ from dcdc.augment import (
     draw_resized_crop,
     to_float,
 )
-from dcdc.bench import pil_operations as pil
 
 N, SIDE = 12, 32
 LEVEL = 1 / 255

@@ -1,0 +1,21 @@
+"""A batch as the reference has it: every image, and its perturbed repeats."""
+
+from dcdc.bench.case import Case
+
+
+def batch_size(case: Case) -> int:
+    return case.config.train.batch_size
+
+
+def n_copies(case: Case) -> int:
+    return batch_size(case) * (1 + case.config.train.n_repeats)
+
+
+def image_shape(case: Case) -> tuple[int, int, int]:
+    """C, H, W."""
+    height, width, channels = case.image_set.image_shape
+    return channels, height, width
+
+
+def copies_shape(case: Case) -> tuple[int, int, int, int]:
+    return n_copies(case), *image_shape(case)

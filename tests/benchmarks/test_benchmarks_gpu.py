@@ -1,0 +1,28 @@
+import pytest
+import torch
+
+import reference
+from baselines.ratios import ratios
+from dcdc.bench.case import build_case
+from dcdc.bench.session import measure
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-paper"])
+def test_every_part_is_possible(name):
+    case = build_case(name, {"train.device": "cuda"}, [])
+    session = reference.session_of(
+        [case], reference.PARTS, torch.device("cuda"), seconds=0.2, workers=4
+    )
+    rows = list(measure(session, lambda _: None))
+    assert {row.part for row in rows} == set(reference.PARTS)
+    for row in rows:
+        assert row.not_possible is None, row
+        assert row.measured.timing.n_blocks == 7
+        assert not row.measured.details.get("warnings"), row
+    assert all(row.measured.peak_gpu_bytes > 0 for row in rows if row.part == "steps")
+    assert len(ratios(rows)) >= 7
