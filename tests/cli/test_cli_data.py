@@ -260,7 +260,7 @@ def test_clear_leaves_what_is_not_ours(data, tmp_path):
 def test_help_needs_no_heavy_import():
     program = (
         "import sys, dcdc.cli.data\n"
-        "heavy = {'torch', 'numpy', 'rich.progress', 'requests', 'pooch', 'filelock', 'pyarrow'}\n"
+        "heavy = {'torch', 'numpy', 'rich.progress', 'requests', 'filelock', 'pyarrow'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -153,6 +154,19 @@ def test_another_number_of_rows_is_another_build(cache):
     changed = json.loads(header) | {"n_rows": N_ROWS + 1}
     (cache / "journal").write_text("\n".join([json.dumps(changed), *rest]) + "\n")
     assert np.array_equal(Source().rows().images, ROWS)
+
+
+def test_a_cache_that_version_0_1_left_is_made_again(cache):
+    Source().rows()
+    header = json.dumps({"format": 1, "n_rows": N_ROWS, "shape": SHAPE})
+    block = json.dumps({"read": 50, "kept": 50, "crc": zlib.crc32(ROWS.tobytes()), "skipped": []})
+    (cache / "journal").write_text(f"{header}\n{block}\n")
+    rows, journal = (cache / "rows").stat(), zlib.crc32((cache / "journal").read_bytes())
+    stamp = {"bytes": rows.st_size, "changed": rows.st_mtime_ns, "journal": journal}
+    (cache / "done").write_text(json.dumps(stamp))
+    again = Source()
+    assert np.array_equal(again.rows().images, ROWS)
+    assert again.starts == [0]
 
 
 def test_a_process_that_maps_damaged_rows_is_not_disturbed_by_the_rebuild(cache):

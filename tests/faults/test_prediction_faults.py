@@ -16,7 +16,7 @@ from dcdc.cli import main
 from dcdc.data import decoded
 from dcdc.engine import trained_model
 from dcdc.prediction import session  # noqa: F401
-from dcdc.prediction.work_folder import Appender
+from dcdc.runtime.journal import Appender
 
 N_IMAGES = 1500
 

@@ -30,7 +30,7 @@ SCRIPT = """
 import atexit, os, re, sys
 
 die_at = int(sys.argv.pop())
-from dcdc.prediction.work_folder import Appender
+from dcdc.runtime.journal import Appender
 append = Appender.append
 def dying(self, *arguments, **options):
     append(self, *arguments, **options)

@@ -16,6 +16,7 @@ from dcdc.prediction import session, work_folder
 from dcdc.prediction.answers import images_for
 from dcdc.prediction.session import PredictionStopped, predict_to_file
 from dcdc.prediction.sorting import Sorting
+from dcdc.runtime import journal
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -104,7 +105,7 @@ def test_killed_with_a_write_half_done_it_goes_on(
 ):
     """The process kills itself in the middle of its n-th write: of a part, or of a journal line."""
     undisturbed, before = wanted(predicted, tmp_path, out)
-    whole, writes = work_folder._write, 0
+    whole, writes = journal._write, 0
 
     def half(file, content):
         nonlocal writes
@@ -115,7 +116,7 @@ def test_killed_with_a_write_half_done_it_goes_on(
         whole(file, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(work_folder, "_write", half)
+        patch.setattr(journal, "_write", half)
         assert exit_code(lambda: predicted(out)) == -signal.SIGKILL
     assert not (tmp_path / out).exists()
     kept = []

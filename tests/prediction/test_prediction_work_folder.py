@@ -110,6 +110,22 @@ def test_a_line_of_something_else_vouches_for_nothing(begun, undisturbed, line):
     assert reopened(begun) == (1, undisturbed)
 
 
+JOURNAL_OF_0_1 = """\
+{"format": 1, "meaning": {"another model": "m", "other images": "i"}, "parts": ["clusters", "rows"]}
+{"n_read": 11, "n_kept": 10, "n_unlike": 1, "skipped": [[0, "torn"]], \
+"pieces": {"rows": [60, 3316070917], "clusters": [10, 3817498742]}}
+"""
+
+
+def test_a_folder_that_version_0_1_left_is_gone_on_with(tmp_path, undisturbed):
+    path = tmp_path / "out.csv.partial"
+    path.mkdir()
+    (path / "rows").write_bytes(b"head\n" + b"row 0\n" * 10)
+    (path / "clusters").write_bytes(bytes(10))
+    (path / "journal").write_text(JOURNAL_OF_0_1)
+    assert reopened(path) == (1, undisturbed)
+
+
 def test_other_work_is_refused_and_left_as_it_is(begun):
     before = contents(begun)
     for meaning, told in (

@@ -179,7 +179,7 @@ def _answer_the_rest(
                 raise PredictionStopped(interruption.wanted, done)
     if not work.n_kept:
         row, why = work.skipped[0]
-        work.discard()
+        work.keep(0)  # nothing of use: the folder goes when it is closed
         raise InputError(
             f"none of the {n_images} images in {job.images.where} can be read "
             f"({job.images.names[row]}: {why}): give good images"

@@ -4,16 +4,16 @@ Beside a file that is not whole yet lie `NAME.part` and `NAME.part.validator`, t
 the file that the part is of.
 """
 
-import logging
+import hashlib
 import os
 import re
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from dcdc.data.benchmarks.archives import unpack
@@ -28,12 +28,14 @@ from dcdc.data.benchmarks.catalogue import (
 from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import remove_leftovers, write_text
+from dcdc.runtime.file_lock import file_lock
 
 WAITS = (1.0, 3.0, 10.0, 30.0)
 """Seconds before each further try in a row that brings nothing new."""
 
 Progress = Callable[[str, int, int], None]  # (what is done, bytes so far, of how many or 0)
 
+_WAITING = "waiting for another process that gets the same"
 _TIMEOUTS = (15, 60)  # seconds to connect, and between two pieces
 _PIECE_BYTES = 2**16
 _PASSING_STATUS = (429, 500, 502, 503, 504)
@@ -62,7 +64,7 @@ def fetch(
     with keeping("downloads", folder):
         if not is_here(benchmark):
             folder.mkdir(parents=True, exist_ok=True)
-            with _only_one(folder, tell):
+            with file_lock(folder.with_suffix(".lock"), partial(tell, _WAITING, 0, 0)):
                 remove_leftovers(folder)
                 _require_room(benchmark, folder)
                 for file in benchmark.files:
@@ -72,22 +74,6 @@ def fetch(
             if not file.unpacks_to:
                 _check(file, folder / file.name)
     return folder
-
-
-@contextmanager
-def _only_one(folder: Path, tell: Progress) -> Iterator[None]:
-    import filelock
-
-    lock = filelock.FileLock(folder.with_suffix(".lock"))
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        tell("waiting for another process that gets the same", 0, 0)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _require_room(benchmark: Benchmark, folder: Path) -> None:
@@ -121,19 +107,18 @@ def _place(
     _forget(_part_of(file, folder))
     if file.unpacks_to:
         tell(f"unpacking {file.name}", 0, 0)
-        with _staging(folder) as staging:
-            unpack(path, staging / "unpacked")
+        with TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as staging:
+            unpacked = Path(staging) / "unpacked"
+            unpack(path, unpacked)
             if sys.platform != "win32":
                 os.sync()  # the bytes before the name that vouches for them
-            (staging / "unpacked" / file.unpacks_to).rename(folder / file.unpacks_to)
+            (unpacked / file.unpacks_to).rename(folder / file.unpacks_to)
         if not keep_archive:
             path.unlink()
 
 
 def _check(file: RemoteFile, path: Path) -> None:
-    import pooch
-
-    found = pooch.file_hash(str(path), alg="md5")
+    found = _md5(path)
     if found != file.md5:
         raise InputError(
             f"{path} has the md5 {found}, not {file.md5}: remove it, then dcdc data get downloads "
@@ -141,37 +126,25 @@ def _check(file: RemoteFile, path: Path) -> None:
         )
 
 
+def _md5(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "md5").hexdigest()
+
+
 def _retrieve(
     benchmark: Benchmark, file: RemoteFile, folder: Path, tell: Progress, waits: Sequence[float]
 ) -> None:
     """Downloads under another name; the file's own is given once its check sum is right."""
-    import pooch
-
     part = _part_of(file, folder)
-
-    def download(_url: str, output_file: str, _pooch: Any) -> None:
-        _fill(part, file, benchmark, tell, waits)
-        _link(part, Path(output_file))
-
-    with _staging(folder) as staging, _silent(pooch.get_logger()):
-        try:
-            pooch.retrieve(
-                file.url,
-                known_hash=f"md5:{file.md5}",
-                fname=file.name,
-                path=staging,
-                downloader=download,
-            )
-        except InputError:
-            raise
-        except ValueError:  # the check sum
-            found = pooch.file_hash(str(part), alg="md5")
-            _forget(part)
-            raise InputError(
-                f"{file.url} sent a file with the md5 {found}, not {file.md5}, which was removed: "
-                f"try again later, or {how_to_place(benchmark)}"
-            ) from None
-        (staging / file.name).replace(folder / file.name)
+    _fill(part, file, benchmark, tell, waits)
+    found = _md5(part)
+    if found != file.md5:
+        _forget(part)
+        raise InputError(
+            f"{file.url} sent a file with the md5 {found}, not {file.md5}, which was removed: "
+            f"try again later, or {how_to_place(benchmark)}"
+        )
+    part.replace(folder / file.name)
 
 
 def _fill(
@@ -285,28 +258,3 @@ def _size(path: Path) -> int:
 def _forget(part: Path) -> None:
     part.unlink(missing_ok=True)
     _validator_file(part).unlink(missing_ok=True)
-
-
-def _link(part: Path, output: Path) -> None:
-    """The same bytes under another name, so that the part outlives a Ctrl-C in the check."""
-    output.unlink(missing_ok=True)
-    try:
-        output.hardlink_to(part)
-    except OSError:  # not every file system has them
-        shutil.copyfile(part, output)
-
-
-@contextmanager
-def _staging(folder: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as staging:
-        yield Path(staging)
-
-
-@contextmanager
-def _silent(logger: logging.Logger) -> Iterator[None]:
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
