@@ -11,6 +11,7 @@ from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_s
 from dcdc.cli.console import note, say
 from dcdc.cli.experiments import (
     FirstSeed,
+    Minutes,
     carry_out,
     check_options,
     deadline,
@@ -65,10 +66,7 @@ def compare(
             help="A method's setting, as k-means.n_init=3 or dcdc.train.epochs=5; repeatable.",
         ),
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Begin nothing and stop what runs after so many, ready to go on."),
-    ] = None,
+    minutes: Minutes = None,
     quiet: Quiet = False,
 ) -> None:
     """Run what is missing of each method and seed, and show the methods side by side."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from dcdc.experiments.sequence import Ended
 
 FirstSeed = Annotated[int, typer.Option(help="The seeds count on from this one.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(help="Begin nothing and stop what runs after so many, ready to go on."),
+]
 _TIME_OVER_EXIT = 3
 
 

@@ -8,7 +8,15 @@ import typer
 
 from dcdc.cli.arguments import DeviceName, Quiet, Report
 from dcdc.cli.console import say
-from dcdc.cli.experiments import FirstSeed, carry_out, check_options, deadline, leave, print_grid
+from dcdc.cli.experiments import (
+    FirstSeed,
+    Minutes,
+    carry_out,
+    check_options,
+    deadline,
+    leave,
+    print_grid,
+)
 from dcdc.config import RunConfig
 from dcdc.errors import InputError
 from dcdc.experiments.paper_tables import TABLES, rows_of
@@ -58,10 +66,7 @@ def reproduce(
             "--set", metavar="SECTION.KEY=VALUE", help="A setting of every run; repeatable."
         ),
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Begin nothing and stop what trains after so many, ready to go on."),
-    ] = None,
+    minutes: Minutes = None,
     report: Report = True,
     quiet: Quiet = False,
 ) -> None:

@@ -21,7 +21,7 @@ from dcdc.experiments.relay import tell
 from dcdc.runtime.atomic_files import write_text
 
 GRACE_SECONDS = 60.0
-"""From the wish to stop to the end of patience; an epoch's evaluation and its saving fit in."""
+"""From SIGINT to SIGKILL: an epoch's evaluation and its saving fit in."""
 _LOOK_SECONDS = 0.1
 _COMMAND = (sys.executable, "-m", "dcdc.experiments.method_child")
 
@@ -70,7 +70,7 @@ class Children:
         lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
         last: dict[str, Any] = {}
-        patient_until: float | None = None
+        kill_at: float | None = None
         while True:
             try:
                 line = lines.get(timeout=_LOOK_SECONDS)
@@ -81,10 +81,10 @@ class Children:
             if line is not None:
                 last = json.loads(line)
                 tell(observer, last)
-            if patient_until is None and (interruption.wanted or self.is_over()):
+            if kill_at is None and (interruption.wanted or self.is_over()):
                 process.send_signal(signal.SIGINT)
-                patient_until = time.monotonic() + self.grace
-            if patient_until is not None and time.monotonic() > patient_until:
+                kill_at = time.monotonic() + self.grace
+            if kill_at is not None and time.monotonic() > kill_at:
                 process.kill()
 
 

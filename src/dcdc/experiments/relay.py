@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SECONDS_BETWEEN = 0.5
+_PASSED_ON = ("on_start", "on_epoch", "note", "warn")
 
 
 class Relay:
@@ -26,17 +27,17 @@ class Relay:
         self.lines.flush()
 
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
-        self.send("start", epoch=epoch, epochs=epochs, steps_left=steps_left)
+        self.send("on_start", epoch=epoch, epochs=epochs, steps_left=steps_left)
 
     def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:  # noqa: ARG002
         self.steps += 1
         self.images += n_images
         if time.monotonic() - self.told_at > _SECONDS_BETWEEN:
-            self._tell_steps()
+            self._send_steps()
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        self._tell_steps()
-        self.send("epoch", record=record)
+        self._send_steps()
+        self.send("on_epoch", record=record)
 
     def note(self, message: str) -> None:
         self.send("note", message=message)
@@ -44,25 +45,17 @@ class Relay:
     def warn(self, message: str) -> None:
         self.send("warn", message=message)
 
-    def _tell_steps(self) -> None:
+    def _send_steps(self) -> None:
         if self.steps:
             self.send("steps", steps=self.steps, images=self.images)
         self.steps, self.images, self.told_at = 0, 0, time.monotonic()
 
 
 def tell(observer: Observer, event: Mapping[str, Any]) -> None:
-    """What is no observer's business is passed over."""
-    match event["event"]:
-        case "start":
-            observer.on_start(
-                epoch=event["epoch"], epochs=event["epochs"], steps_left=event["steps_left"]
-            )
-        case "steps":
-            for _ in range(event["steps"]):
-                observer.on_step({}, event["images"] // event["steps"])
-        case "epoch":
-            observer.on_epoch(event["record"])
-        case "note":
-            observer.note(event["message"])
-        case "warn":
-            observer.warn(event["message"])
+    """An event that is not for an observer is passed over."""
+    values = {key: value for key, value in event.items() if key != "event"}
+    if event["event"] == "steps":
+        for _ in range(event["steps"]):
+            observer.on_step({}, event["images"] // event["steps"])
+    elif event["event"] in _PASSED_ON:
+        getattr(observer, event["event"])(**values)

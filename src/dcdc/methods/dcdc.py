@@ -4,7 +4,7 @@ Dang, Deng, Yang and Huang, Doubly Contrastive Deep Clustering, 2021. A network 
 perturbed copies of them; contrast between rows says that an image and its copies belong together,
 contrast between columns that a cluster keeps to its images.
 
-Settings: the preset of a set that has one and that this machine can bear, else what `dcdc fit`
+Settings: the preset of a set that has one and that this machine can run, else what `dcdc fit`
 would choose by the images; `changes` are `section.key=value`, as its --set.
 """
 
