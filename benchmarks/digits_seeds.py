@@ -23,7 +23,7 @@ OF_ALL_SEEDS = ("device", "torch", "commit")
 def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
     from dcdc.config import with_settings, with_values
     from dcdc.data import load_images
-    from dcdc.methods import k_means
+    from dcdc.methods import find_method
     from dcdc.metrics import score
     from dcdc.presets import preset
     from dcdc.run import run
@@ -31,7 +31,7 @@ def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
     config = with_settings(with_values(preset("digits"), {"train.seed": seed}), settings)
     digits = load_images("digits")
     metrics = run(config, digits).metrics
-    pixels = score(digits.targets, k_means.cluster(digits, 10, seed).assignments)
+    pixels = score(digits.targets, find_method("k-means").cluster(digits, 10, seed).assignments)
     return {
         "seed": seed,
         **{key: metrics["scores"][key] for key in COLUMNS},

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dcdc.config import with_values
+from dcdc.experiments.rows import dotted
 from dcdc.presets import suggest
-from dcdc.reproduce.summary import dotted
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

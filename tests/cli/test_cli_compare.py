@@ -6,15 +6,21 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from dcdc.methods import METHODS, register_method
 
 SMALL = [
     *("--set", "dcdc.train.epochs=4", "--set", "dcdc.network.over_clusters=6"),
     *("--set", "dcdc.train.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
     *("--set", "dcdc.train.batch_size=16", "--device", "cpu"),
 ]
+WRITE_PAGE = "dcdc.experiments.compare_page.write_page"
+"""Drawing takes longer than such runs."""
 
 
 @pytest.mark.slow
@@ -61,7 +67,7 @@ def test_a_killed_one_goes_on_and_the_next_call_runs_nothing(dcdc, tiny_file, tm
 def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     dcdc, tiny_file, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("dcdc.compare.page.write_page", lambda *_: None)  # drawing takes longer
+    monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
     code, out, err = dcdc(
         *("compare", tiny_file, "--methods", "dcdc,k-means", "--device", "cpu"),
         *("--set", "dcdc.train.batch_size=49", "--dataset", "cifar10"),
@@ -80,8 +86,30 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     ]
 
 
+def test_a_method_from_outside_the_package_is_compared(
+    dcdc, tiny_file, tmp_path_factory, monkeypatch
+):
+    monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "by_number.py").write_text(
+        "import numpy as np\n"
+        "from dcdc.methods import Clustering\n"
+        "def cluster(image_set, n_clusters, seed, context, *, offset: int = 0):\n"
+        "    return Clustering((np.arange(image_set.n_images) + offset) % n_clusters)\n"
+    )
+    monkeypatch.syspath_prepend(outside)
+    monkeypatch.setattr("dcdc.methods.registry.METHODS", dict(METHODS))
+    register_method("by-number", import_module("by_number").cluster, title="By number")
+    words = ("--methods", "by-number", "--set", "by-number.offset=1", "--out", "out")
+    code, out, err = dcdc("compare", tiny_file, *words, "--device", "cpu")
+    assert code == 0, err
+    (row,) = [line for line in out.splitlines() if line.startswith("By number")]
+    assert row.split()[2:6] == ["0", "1.000", "1.000", "1.000"]
+    assert Path("out/by-number-offset-1-seed-0/metrics.json").exists()
+
+
 def test_a_benchmarks_own_number_of_classes_tells_its_labels(dcdc, write_hub, monkeypatch):
-    monkeypatch.setattr("dcdc.compare.page.write_page", lambda *_: None)  # drawing takes longer
+    monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
     hub = write_hub(fine_label=range(48), coarse_label=[number % 20 for number in range(48)])
     words = ("--methods", "k-means", "--dataset", "cifar100-20", "--device", "cpu")
     code, out, err = dcdc("compare", hub, *words)

@@ -3,11 +3,16 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering
 
 from dcdc.data import from_arrays, load_digits
-from dcdc.methods.ac import cluster, half_even, join_heaps
+from dcdc.methods import find_method
+from dcdc.methods.ac import half_even, merge_micro_clusters
 from dcdc.metrics import adjusted_rand_index, cluster_accuracy
 
+cluster = find_method("ac").cluster
 
-@pytest.mark.parametrize("how", [{}, {"exact_up_to": 0, "n_heaps": 300}], ids=["exact", "heaps"])
+
+@pytest.mark.parametrize(
+    "how", [{}, {"exact_up_to": 0, "n_micro_clusters": 300}], ids=["exact", "micro-clusters"]
+)
 def test_digits_are_found_however_many_there_may_be(how):
     digits = load_digits()
     found = cluster(digits, 10, 0, **how).assignments
@@ -15,16 +20,16 @@ def test_digits_are_found_however_many_there_may_be(how):
     assert len(set(found.tolist())) == 10
 
 
-def test_heaps_of_one_are_joined_as_scikit_learn_joins_images():
+def test_micro_clusters_of_one_are_merged_as_scikit_learn_merges_images():
     points = np.random.default_rng(0).normal(size=(150, 4))
-    found = join_heaps(points, np.ones(150, np.int64), 7)
+    found = merge_micro_clusters(points, np.ones(150, np.int64), 7)
     assert adjusted_rand_index(AgglomerativeClustering(7).fit_predict(points), found) == 1
 
 
-def test_a_heap_of_several_counts_as_they_would_alone():
+def test_a_micro_cluster_of_several_counts_as_they_would_alone():
     random = np.random.default_rng(1)
     centres, sizes = random.normal(size=(40, 3)), random.integers(1, 9, 40)
-    found = join_heaps(centres, sizes, 5)
+    found = merge_micro_clusters(centres, sizes, 5)
     alone = AgglomerativeClustering(5).fit_predict(np.repeat(centres, sizes, axis=0))
     assert adjusted_rand_index(alone, np.repeat(found, sizes)) == 1
 

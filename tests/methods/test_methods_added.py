@@ -1,37 +1,67 @@
-"""The method of docs/add-a-method.md, added as the page says."""
+"""The method of docs/add-a-method.md, added from outside the package as the page says."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dcdc import methods
-from dcdc.compare.settings import read_settings
 from dcdc.data import load_digits
-from dcdc.methods import METHODS, Entry, find_method
+from dcdc.errors import InputError
+from dcdc.experiments.method_settings import read_settings
+from dcdc.methods import METHODS, find_method, register_method
+from dcdc.methods.registry import register_installed
 from dcdc.metrics import cluster_accuracy
 
 PAGE = (Path(__file__).parents[2] / "docs/add-a-method.md").read_text()
 
 
 @pytest.fixture
-def added(tmp_path, monkeypatch) -> str:
+def outside(tmp_path, monkeypatch) -> Iterator[Path]:
+    """The folder in which the page's file lies; what is registered is forgotten afterwards."""
     (file,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
-    (line,) = re.findall(r"^    (\"\w+\": Entry\(.*\)),$", PAGE, flags=re.MULTILINE)
-    ((name, entry),) = eval(f"{{{line}}}", {"Entry": Entry}).items()
-    (tmp_path / f"{entry.module}.py").write_text(file)
-    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
-    monkeypatch.setitem(METHODS, name, entry)
-    return name
+    (tmp_path / "mixture.py").write_text(file)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = METHODS.copy()
+    yield tmp_path
+    METHODS.clear()
+    METHODS.update(before)
 
 
-def test_a_file_and_a_line_make_a_method(added):
+@pytest.mark.usefixtures("outside")
+def test_a_function_and_a_line_make_a_method():
+    (line,) = re.findall(r"^    (register_method\(.*\))$", PAGE, flags=re.MULTILINE)
+    eval(line, {"register_method": register_method})
+    assert find_method("mixture").title == "Mixture"
     digits = load_digits()
-    found = find_method(added).load()(digits, 10, 0)
+    found = find_method("mixture").cluster(digits, 10, 0)
     assert found.assignments.dtype == np.int64
     assert cluster_accuracy(digits.targets, found.assignments) > 0.5
-    again = find_method(added).load()(digits, 10, 0)
+    again = find_method("mixture").cluster(digits, 10, 0)
     assert np.array_equal(found.probabilities, again.probabilities)
-    settings = read_settings([f"{added}.n_components=30"], [added])
-    assert settings == {added: {"n_components": 30}}
+    settings = read_settings(["mixture.n_components=30"], ["mixture"])
+    assert settings == {"mixture": {"n_components": 30}}
+
+
+def test_an_installed_package_names_its_methods(outside):
+    (line,) = re.findall(r"^mixture = \"(.*)\"$", PAGE, flags=re.MULTILINE)
+    package = outside / "outside-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: outside\nVersion: 1\n")
+    (package / "entry_points.txt").write_text(f"[dcdc.methods]\nmixture = {line}\n")
+    register_installed()
+    assert find_method("mixture").settings() == {"n_components": 20}
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_name_or_a_function_that_will_not_do_is_refused():
+    with pytest.raises(InputError, match="there is a method 'k-means' already"):
+        register_method("k-means", "mixture:cluster")
+    with pytest.raises(InputError, match="must be of letters, digits"):
+        register_method("a.b", "mixture:cluster")
+    with pytest.raises(InputError, match="give a function that can be imported"):
+        register_method("local", lambda *_: None)
+    register_method("gone", "mixture:clusters")
+    with pytest.raises(InputError, match="method 'gone' is not at mixture:clusters"):
+        find_method("gone").load()

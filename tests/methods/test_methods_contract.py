@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dcdc.data import ImageSet, from_arrays
-from dcdc.errors import InputError
-from dcdc.methods import METHODS, find_method
+from dcdc.errors import InputError, TrainingError
+from dcdc.methods import METHODS, Clustering, Context, find_method
+from dcdc.methods.registry import check_answer
 
 SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "train.n_repeats=1")}}
 """What makes a method quick beside QUICK."""
@@ -24,12 +25,12 @@ def images(tiny_set) -> ImageSet:
 
 
 def settings_of(name: str) -> dict:
-    taken = inspect.signature(find_method(name).load()).parameters
+    taken = find_method(name).settings()
     return {key: value for key, value in QUICK.items() if key in taken} | SMALL.get(name, {})
 
 
 def answer(name: str, images: ImageSet, n_clusters: int = 3, seed: int = 0):
-    return find_method(name).load()(images, n_clusters, seed, **settings_of(name))
+    return find_method(name).cluster(images, n_clusters, seed, **settings_of(name))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,21 @@ def test_images_that_are_all_the_same_are_refused(name):
 def test_settings_are_keyword_arguments_with_defaults(name):
     parameters = list(inspect.signature(find_method(name).load()).parameters.values())
     assert [each.name for each in parameters[:3]] == ["image_set", "n_clusters", "seed"]
-    for each in parameters[3:]:
+    assert parameters[3].annotation is Context
+    for each in parameters[4:]:
         assert each.kind is inspect.Parameter.KEYWORD_ONLY
         assert each.default is not inspect.Parameter.empty
-    assert {"device", "observer", "folder"} <= {each.name for each in parameters[3:]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        (np.arange(48) % 4, "answered clusters 0 to 3 of 3"),
+        (np.full(48, -1), "answered clusters -1 to -1"),
+        (np.zeros(47, np.int64), r"answered \(47,\) of int64 for 48 images"),
+        (np.zeros(48), "of float64"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused(answers, told):
+    with pytest.raises(TrainingError, match=told):
+        check_answer(Clustering(answers), 48, 3, "a method")

@@ -8,10 +8,12 @@ import pytest
 from dcdc.data import load_digits, load_images
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError, Interrupted
-from dcdc.methods.dcdc import choose_recipe, cluster
+from dcdc.methods import Context, find_method
+from dcdc.methods.dcdc import choose_recipe
 from dcdc.presets import PRESETS
 from dcdc.run import load
 
+cluster = find_method("dcdc").cluster
 SMALL = ("network.over_clusters=6", "train.n_repeats=1", "train.checkpoint_every=1")
 
 
@@ -39,9 +41,9 @@ def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_pa
     folder = tmp_path / "run"
     how = {"epochs": 3, "changes": SMALL}
     with pytest.raises(Interrupted):
-        cluster(tiny_set, 3, 0, folder=folder, observer=StopsOnce(), **how)
+        cluster(tiny_set, 3, 0, Context(folder=folder, observer=StopsOnce()), **how)
     assert not (folder / "metrics.json").exists()
-    went_on = cluster(tiny_set, 3, 0, folder=folder, **how)
+    went_on = cluster(tiny_set, 3, 0, Context(folder=folder), **how)
     lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     at_once = cluster(tiny_set, 3, 0, **how)
@@ -51,12 +53,12 @@ def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_pa
 
 def test_what_cannot_be_borne_leaves_no_folder(tiny_set, tmp_path):
     with pytest.raises(InputError, match="a batch of 49 is larger"):
-        cluster(tiny_set, 3, 0, folder=tmp_path / "run", changes=("train.batch_size=49",))
+        cluster(tiny_set, 3, 0, Context(folder=tmp_path / "run"), changes=("train.batch_size=49",))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_reach_the_run(tiny_set, tmp_path):
-    cluster(tiny_set, 3, 5, folder=tmp_path / "run", epochs=1, changes=SMALL)
+    cluster(tiny_set, 3, 5, Context(folder=tmp_path / "run"), epochs=1, changes=SMALL)
     stored = json.loads((tmp_path / "run/config.json").read_text())
     assert stored["train"]["seed"] == 5
     assert stored["train"]["epochs"] == 1

@@ -3,11 +3,13 @@ import pytest
 
 from dcdc.data import from_arrays, load_digits
 from dcdc.errors import InputError
-from dcdc.methods.k_means import cluster
+from dcdc.methods import find_method
 from dcdc.metrics import cluster_accuracy
 
+cluster = find_method("k-means").cluster
 
-def test_separate_heaps_are_found_whatever_the_seed():
+
+def test_separate_groups_are_found_whatever_the_seed():
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], 20)
     noise = rng.integers(0, 20, (60, 8, 8, 3))

@@ -7,7 +7,7 @@ import torch
 from dcdc.data import from_arrays
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.methods import METHODS, find_method
+from dcdc.methods import METHODS, Context, find_method
 from dcdc.metrics import cluster_accuracy
 
 SHORT = {
@@ -22,8 +22,8 @@ SHORT = {
 }
 
 
-def run(name, images, seed=0, **changes):
-    return find_method(name).load()(images, 3, seed, **(SHORT[name] | changes))
+def run(name, images, seed=0, context=None, **changes):
+    return find_method(name).cluster(images, 3, seed, context, **(SHORT[name] | changes))
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -99,7 +99,7 @@ def test_targets_are_never_looked_at(name, tiny_set):
 @pytest.mark.parametrize("name", SHORT)
 def test_colour_of_odd_sides(name):
     images = np.random.default_rng(0).integers(0, 256, (12, 13, 13, 3)).astype(np.uint8)
-    found = find_method(name).load()(
+    found = find_method(name).cluster(
         from_arrays(images), 3, 0, batch_size=6, **dict.fromkeys(SHORT[name], 1)
     )
     assert found.assignments.shape == (12,)
@@ -107,7 +107,7 @@ def test_colour_of_odd_sides(name):
 
 @pytest.mark.parametrize("name", SHORT)
 def test_what_no_method_can_bear_is_refused(name, tiny_set):
-    method = find_method(name).load()
+    method = find_method(name).cluster
     with pytest.raises(InputError, match="49 clusters for 48 images"):
         method(tiny_set, 49, 0)
     with pytest.raises(InputError, match="all 5 images are the same"):
@@ -130,7 +130,7 @@ def test_those_who_watch_hear_of_epochs(name, tiny_set):
             self.records.append(record)
 
     listener = Listener()
-    run(name, tiny_set, observer=listener, **dict.fromkeys(SHORT[name], 2))
+    run(name, tiny_set, context=Context(observer=listener), **dict.fromkeys(SHORT[name], 2))
     assert listener.epochs == len(listener.records) >= 1
     assert listener.steps >= 1
     assert all({"epoch", "loss", "seconds"} <= record.keys() for record in listener.records)

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from dcdc.data import load_digits
-from dcdc.methods.nmf import cluster
+from dcdc.methods import find_method
 from dcdc.metrics import cluster_accuracy
+
+cluster = find_method("nmf").cluster
 
 
 @pytest.mark.parametrize("exact_up_to", [5000, 0], ids=["exact", "mini-batches"])

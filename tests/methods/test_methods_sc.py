@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from dcdc.data import from_arrays, load_digits
-from dcdc.methods.sc import cluster, near_landmarks, singular_vectors
+from dcdc.methods import find_method
+from dcdc.methods.sc import near_landmarks, singular_vectors
 from dcdc.metrics import cluster_accuracy
+
+cluster = find_method("sc").cluster
 
 
 def rings(n_images: int = 300) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,10 @@ import torch
 
 from dcdc.data import from_arrays
 from dcdc.errors import InputError
-from dcdc.methods.untrained import cluster
+from dcdc.methods import find_method
 from dcdc.metrics import cluster_accuracy
+
+cluster = find_method("untrained").cluster
 
 
 def test_plain_kinds_are_found_without_learning(tiny_set):

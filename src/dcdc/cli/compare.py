@@ -1,6 +1,5 @@
 """`dcdc compare DATA`: the methods of the paper's table on one set, side by side."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +9,25 @@ import typer
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
 from dcdc.cli.console import note, say
-from dcdc.cli.session import check_session, leave
+from dcdc.cli.experiments import (
+    FirstSeed,
+    Minutes,
+    carry_out,
+    check_options,
+    deadline,
+    leave,
+    own_command,
+    print_grid,
+)
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 from dcdc.presets import PRESETS
 
 if TYPE_CHECKING:
-    from dcdc.compare.runs import MethodRun, Task
     from dcdc.data import ImageSet
-    from dcdc.reproduce.sequence import Ended
+    from dcdc.experiments.method_runs import MethodRun, Task
+    from dcdc.experiments.rows import RowResult
 
 _ALL = "all"
 
@@ -30,7 +38,7 @@ def compare(
         str, typer.Option(metavar="NAMES", help="all, or some joined by commas: k-means,sc,dcdc.")
     ] = _ALL,
     seeds: Annotated[int, typer.Option(help="Runs of each method.")] = 1,
-    first_seed: Annotated[int, typer.Option(help="The seeds count on from this one.")] = 0,
+    first_seed: FirstSeed = 0,
     clusters: Annotated[
         int | None, typer.Option(help="How many clusters to find; default one for each class.")
     ] = None,
@@ -58,19 +66,19 @@ def compare(
             help="A method's setting, as k-means.n_init=3 or dcdc.train.epochs=5; repeatable.",
         ),
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Begin nothing and stop what runs after so many, ready to go on."),
-    ] = None,
+    minutes: Minutes = None,
     quiet: Quiet = False,
 ) -> None:
     """Run what is missing of each method and seed, and show the methods side by side."""
-    started = time.monotonic()
-    check_session(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
+    check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
+    is_over = deadline(minutes)
 
-    from dcdc.compare.runs import plan
-    from dcdc.compare.settings import read_settings
+    from dcdc.cli.progress import watching
     from dcdc.config_for_images import with_label_column
+    from dcdc.experiments.method_process import Children
+    from dcdc.experiments.method_runs import plan
+    from dcdc.experiments.method_settings import read_settings
+    from dcdc.experiments.rows import summarise
     from dcdc.runtime.device import pick_device
 
     chosen = _methods(methods)
@@ -95,10 +103,11 @@ def compare(
     if not quiet:
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
     del images  # every run reads its own
-    deadline = None if minutes is None else started + 60 * minutes
-    ended = _carry_out(runs, deadline, quiet)
-    n_left = _show(runs, title, folder, ended)
-    leave(ended, n_left, len(runs))
+    children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
+    ended = carry_out(runs, children.work, is_over, quiet=quiet)
+    rows = summarise(runs, ended.faults)
+    _show(rows, title, folder)
+    leave(ended, rows)
 
 
 def _methods(text: str) -> list[str]:
@@ -140,8 +149,8 @@ def _read(asked: RunConfig, quiet: bool) -> "ImageSet":
 
 
 def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
-    from dcdc.compare.runs import Task
-    from dcdc.methods.method import check_task
+    from dcdc.experiments.method_runs import Task
+    from dcdc.methods.registry import check_task
 
     n_clusters = asked.n_clusters or images.n_classes
     if n_clusters is None:
@@ -162,7 +171,7 @@ def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
 
 
 def _title(task: "Task", images: "ImageSet") -> str:
-    from dcdc.reproduce.paper import TITLES
+    from dcdc.experiments.paper import TITLES
 
     height, width, channels = images.image_shape
     return (
@@ -171,41 +180,21 @@ def _title(task: "Task", images: "ImageSet") -> str:
     )
 
 
-def _carry_out(runs: Sequence["MethodRun"], deadline: float | None, quiet: bool) -> "Ended":
-    from dcdc.cli.progress import watching
-    from dcdc.compare.process import Children
-    from dcdc.compare.standing import read_standing
-    from dcdc.reproduce.sequence import carry_out_each
+def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:
+    from rich.table import Table as Grid
+    from rich.text import Text
 
-    def is_over() -> bool:
-        return deadline is not None and time.monotonic() >= deadline
+    from dcdc.experiments.compare_page import write_page
+    from dcdc.experiments.compare_tables import figures, write_tables
 
-    return carry_out_each(
-        runs,
-        read_standing,
-        Children(watch=lambda: watching(quiet=quiet), is_over=is_over).work,
-        is_over=is_over,
-        say=(lambda _: None) if quiet else note,
-        warn=note,
-    )
-
-
-def _show(runs: Sequence["MethodRun"], title: str, folder: Path, ended: "Ended") -> int:
-    """How many runs are left."""
-    import shlex
-    import sys
-
-    from dcdc.cli.compare_table import print_rows
-    from dcdc.compare.page import write_page
-    from dcdc.compare.rows import summarise
-    from dcdc.compare.tables import write_tables
-
-    rows = summarise(runs, ended.faults)
-    print_rows(rows, title)
-    n_left = sum(result.standing.state != "done" for row in rows for result in row.results)
-    if n_left < len(runs):
-        again = shlex.join(["dcdc", *sys.argv[1:]])
-        for path in write_tables(rows, title, again, folder):
+    grid, sheet = Grid(), figures(rows)
+    for at, head in enumerate(sheet.heads):
+        is_word = at < sheet.n_words
+        grid.add_column(head, justify="left" if is_word else "right", no_wrap=at != 1)
+    for cells in sheet.marked():
+        grid.add_row(*(Text(text, style="bold" if best else "") for text, best in cells))
+    print_grid(grid, title, rows)
+    if any(row.finished for row in rows):
+        for path in write_tables(rows, title, own_command(), folder):
             say(f"written: {path}")
         say(f"written: {write_page(rows, title, folder / 'compare.html')}")
-    return n_left

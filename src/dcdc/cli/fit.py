@@ -296,10 +296,10 @@ def _baselines(names: list[str]) -> dict[str, "Baseline"]:
     from dcdc.methods import find_method
 
     def answer_of(method: "Method") -> "Baseline":
-        return lambda images, n_clusters, seed: method(images, n_clusters, seed).assignments
+        return lambda images, n_clusters, seed: method.cluster(images, n_clusters, seed).assignments
 
-    entries = [find_method(name) for name in names]
-    return {entry.title: answer_of(entry.load()) for entry in entries}
+    methods = [find_method(name) for name in names]
+    return {method.title: answer_of(method) for method in methods}
 
 
 def _default_run(source: str) -> Path:

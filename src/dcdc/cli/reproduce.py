@@ -1,26 +1,34 @@
 """`dcdc reproduce TABLE`: the paper's tables run here, ours beside the paper's."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcdc.cli.arguments import DeviceName, Quiet, Report
-from dcdc.cli.session import check_session, leave
+from dcdc.cli.console import say
+from dcdc.cli.experiments import (
+    FirstSeed,
+    Minutes,
+    carry_out,
+    check_options,
+    deadline,
+    leave,
+    print_grid,
+)
 from dcdc.config import RunConfig
 from dcdc.errors import InputError
+from dcdc.experiments.paper_tables import TABLES, rows_of
+from dcdc.experiments.paper_tables import table as find_table
 from dcdc.nearest_name import nearest
-from dcdc.reproduce.tables import TABLES, rows_of
-from dcdc.reproduce.tables import table as find_table
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
-    from dcdc.reproduce.runs import Options, Run
-    from dcdc.reproduce.sequence import Ended
-    from dcdc.reproduce.summary import RowResult
-    from dcdc.reproduce.tables import Row, Table
+    from dcdc.experiments.paper_tables import Table
+    from dcdc.experiments.recipe_run import RecipeRun
+    from dcdc.experiments.recipe_training import Training
+    from dcdc.experiments.rows import RowResult
     from dcdc.run_folder import RunFolder
 
 
@@ -38,7 +46,7 @@ def reproduce(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each row.")] = 1,
-    first_seed: Annotated[int, typer.Option(help="The seeds count on from this one.")] = 0,
+    first_seed: FirstSeed = 0,
     epochs: Annotated[
         int | None, typer.Option(help="Shorter runs, in folders of their own, marked as such.")
     ] = None,
@@ -58,21 +66,17 @@ def reproduce(
             "--set", metavar="SECTION.KEY=VALUE", help="A setting of every run; repeatable."
         ),
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Begin nothing and stop what trains after so many, ready to go on."),
-    ] = None,
+    minutes: Minutes = None,
     report: Report = True,
     quiet: Quiet = False,
 ) -> None:
     """Run what is missing of a table of the paper, and show ours beside the paper's."""
-    started = time.monotonic()
-    check_session(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
+    check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
+    is_over = deadline(minutes)
 
-    from dcdc.cli.console import say
-    from dcdc.reproduce.outcome import read_outcome
-    from dcdc.reproduce.record import write_table
-    from dcdc.reproduce.runs import Options, check_settings, plan
+    from dcdc.experiments.recipe_plan import Options, check_settings, plan, settings_text
+    from dcdc.experiments.reproduce_tables import write_table
+    from dcdc.experiments.rows import summarise
 
     whole = find_table(table)
     rows = rows_of(whole, dataset or ())
@@ -85,21 +89,22 @@ def reproduce(
         settings=tuple(settings or ()),
         sources=dict(_source(text, whole) for text in data or ()),
     )
-    runs = [run for row in rows for run in plan(row, options)]
+    runs, of_all = plan(rows, options), settings_text(whole, options)
     if list_only:
         _list(runs)
         return
     if show_only:
-        _show(whole, rows, options, {})
+        _show(whole, summarise(runs, {}), of_all)
         return
-    deadline = None if minutes is None else started + 60 * minutes
     _require_means(runs)
-    ended = _carry_out(runs, deadline, report, quiet)
-    for path in write_table(whole, _show(whole, rows, options, ended.faults), options):
+    training = _training(is_over, report=report, quiet=quiet)
+    ended = carry_out(runs, training.work, is_over, quiet=quiet)
+    summary = summarise(plan(whole.rows, options), ended.faults)  # the files hold every row
+    shown = [row for row in summary if row.row in rows]
+    _show(whole, shown, of_all)
+    for path in write_table(whole, summary, options):
         say(f"written: {path}")
-    folders = {run.folder: run for run in runs}
-    left = sum(read_outcome(run).state != "done" for run in folders.values())
-    leave(ended, left, len(folders))
+    leave(ended, shown)
 
 
 def _source(text: str, table: "Table") -> tuple[str, str]:
@@ -116,51 +121,45 @@ def _source(text: str, table: "Table") -> tuple[str, str]:
     return name, source
 
 
-def _list(runs: Sequence["Run"]) -> None:
-    from dcdc.cli.console import say
-    from dcdc.reproduce.outcome import read_outcome
-    from dcdc.reproduce.runs import command
-
+def _list(runs: Sequence["RecipeRun"]) -> None:
     for run in {run.folder: run for run in runs}.values():
-        outcome = read_outcome(run)
-        resume = outcome.state == "begun"
-        say(f"{outcome.state:9}{command(run, source=outcome.source, resume=resume)}")
-        if outcome.longer is not None:
-            say(f"{'':9}as the first epochs of {outcome.longer}")
-        if outcome.fault:
-            say(f"{'':9}{outcome.fault}")
+        standing = run.standing()
+        resume = standing.state == "begun"
+        say(f"{standing.state:9}{run.command(source=standing.source, resume=resume)}")
+        if standing.longer is not None:
+            say(f"{'':9}as the first epochs of {standing.longer}")
+        if standing.fault:
+            say(f"{'':9}{standing.fault}")
 
 
-def _require_means(runs: Sequence["Run"]) -> None:
+def _require_means(runs: Sequence["RecipeRun"]) -> None:
     """Device and data, before the first run: what is not here must not show after hours."""
     from dcdc.data.sources import require_at_hand
-    from dcdc.reproduce.outcome import read_outcome
     from dcdc.runtime.device import pick_device
 
     faults: dict[str, str] = {}
     for run in runs:
-        outcome = read_outcome(run)
-        if outcome.state in ("begun", "missing"):
+        standing = run.standing()
+        if standing.state in ("begun", "missing"):
             pick_device(run.config.train.device)
             try:
-                require_at_hand(run.config.data.source or outcome.source or run.dataset)
+                require_at_hand(run.config.data.source or standing.source or run.row.dataset)
             except InputError as error:
-                faults.setdefault(run.dataset, str(error))
+                faults.setdefault(run.row.dataset, str(error))
     if faults:
-        here = dict.fromkeys(run.dataset for run in runs if run.dataset not in faults)
+        here = dict.fromkeys(run.row.dataset for run in runs if run.row.dataset not in faults)
         others = " ".join(f"--dataset {name}" for name in here)
         hint = f"; or run what is here: {others}" if here else ""
         more = f" (nor is {', nor '.join(list(faults)[1:])})" if len(faults) > 1 else ""
         raise InputError(f"{next(iter(faults.values()))}{more}{hint}")
 
 
-def _carry_out(runs: Sequence["Run"], deadline: float | None, report: bool, quiet: bool) -> "Ended":
-    from dcdc.cli.console import note
+def _training(is_over: Callable[[], bool], *, report: bool, quiet: bool) -> "Training":
     from dcdc.cli.progress import watching
     from dcdc.cli.reading import read_configured
     from dcdc.config_for_images import largest_side_for
+    from dcdc.experiments.recipe_training import Training
     from dcdc.report import write_report
-    from dcdc.reproduce.session import Session
 
     def read(config: RunConfig) -> "ImageSet":
         side = largest_side_for(config.train.device)
@@ -170,26 +169,39 @@ def _carry_out(runs: Sequence["Run"], deadline: float | None, report: bool, quie
         if report:
             write_report(folder, images)
 
-    session = Session(
-        read=read,
-        watch=lambda: watching(quiet=quiet),
-        say=(lambda _: None) if quiet else note,
-        warn=note,
-        after=after,
-        deadline=deadline,
-    )
-    return session.carry_out(runs)
+    return Training(read, lambda: watching(quiet=quiet), is_over, after)
 
 
-def _show(
-    table: "Table", rows: Sequence["Row"], options: "Options", faults: Mapping[Path, str]
-) -> list["RowResult"]:
-    """The rows asked for are shown; the whole table is returned."""
-    from dcdc.cli.reproduce_table import print_table
-    from dcdc.reproduce.runs import settings_text
-    from dcdc.reproduce.summary import summarise
+def _show(table: "Table", rows: Sequence["RowResult[RecipeRun]"], settings: str) -> None:
+    """The scores of a criterion stand in one cell, spreads below their means."""
+    from rich.table import Table as Grid
 
-    summary = summarise(table.rows, options, faults)
-    shown = [result for result in summary if result.row in rows]
-    print_table(table, shown, settings_text(table, options))
-    return summary
+    from dcdc.experiments.chosen_epoch import CRITERIA, METRICS
+    from dcdc.experiments.reproduce_tables import figures
+
+    grid, n_metrics = Grid(), len(METRICS)
+    grid.add_column("", no_wrap=True)
+    for head in ("", "seeds", "epochs"):
+        grid.add_column(head)
+    metrics = _aligned([metric.upper() for metric in METRICS])
+    for group in (*CRITERIA.values(), "the paper"):
+        grid.add_column(f"{group}\n{metrics}", no_wrap=True)
+    grid.add_column("training", justify="right", no_wrap=True)
+    for *words_and_scores, seconds in figures(rows).rows:
+        words, scores = words_and_scores[:4], words_and_scores[4:]
+        groups = [scores[at : at + n_metrics] for at in range(0, len(scores), n_metrics)]
+        grid.add_row(*words, *map(_group, groups), seconds)
+    title = f"{table.title} (the paper's table {table.number})"
+    print_grid(grid, f"{title}, every run with {settings}" if settings else title, rows)
+
+
+def _group(figures: Sequence[str]) -> str:
+    split = [figure.partition(" ± ") for figure in figures]
+    lines = [_aligned([mean for mean, _, _ in split])]
+    if any(spread for _, _, spread in split):
+        lines.append(_aligned([f"±{spread}" if spread else "" for _, _, spread in split]))
+    return "\n".join(lines)
+
+
+def _aligned(texts: Sequence[str]) -> str:
+    return " ".join(f"{text:>5}" for text in texts)

@@ -1,46 +1,11 @@
-"""The methods of the paper's table and a control: a file with a function `cluster`, a line here."""
+"""The methods of the paper's table, a control, and those that code outside the package adds.
 
-from dataclasses import dataclass
-from importlib import import_module
-from typing import cast
+A method is a function `cluster(image_set, n_clusters, seed, context, *, ...settings)`. It never
+looks at `image_set.targets`. Its settings are keyword-only arguments, each with a type and a
+default; `dcdc compare --set NAME.KEY=VALUE` reads them from the signature.
+"""
 
-from dcdc.errors import InputError
-from dcdc.methods.method import Clustering, Method
-from dcdc.nearest_name import nearest
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.registry import METHODS, Method, find_method, register_method
 
-__all__ = ["METHODS", "Clustering", "Entry", "Method", "find_method"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    title: str
-    """In a table."""
-    module: str
-    """Its file in this folder, imported when it is asked for."""
-
-    def load(self) -> Method:
-        return cast(Method, import_module(f"dcdc.methods.{self.module}").cluster)
-
-
-METHODS = {
-    "k-means": Entry("K-Means", "k_means"),
-    "sc": Entry("SC", "sc"),
-    "ac": Entry("AC", "ac"),
-    "nmf": Entry("NMF", "nmf"),
-    "untrained": Entry("Untrained", "untrained"),
-    "ae": Entry("AE", "ae"),
-    "dae": Entry("DAE", "dae"),
-    "dcgan": Entry("DCGAN", "dcgan"),
-    "decnn": Entry("DeCNN", "decnn"),
-    "vae": Entry("VAE", "vae"),
-    "dec": Entry("DEC", "dec"),
-    "iic": Entry("IIC", "iic"),
-    "pica": Entry("PICA", "pica"),
-    "dcdc": Entry("DCDC", "dcdc"),
-}
-
-
-def find_method(name: str) -> Entry:
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}{nearest(name, METHODS)}")
-    return METHODS[name]
+__all__ = ["METHODS", "Clustering", "Context", "Method", "find_method", "register_method"]

@@ -9,13 +9,10 @@ instead of .16). Settings are our own, chosen on digits and CIFAR-10: neither th
 that quote its figures name theirs.
 """
 
-from pathlib import Path
-
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.methods.autoencoding import build_autoencoder, reconstruction
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, directions, k_means
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.training_context import TrainingContext, directions, k_means
 from dcdc.networks.autoencoder import Autoencoder
 
 
@@ -23,22 +20,19 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     n_code: int | None = None,
     width: int | None = None,
     n_steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
-    effort = studio.effort(n_steps, width, learning_rate)
-    n_code = studio.code_size(n_code)
-    network = build_autoencoder(studio, Autoencoder, n_code, effort.width, mends=False)
-    studio.train(studio.phase(reconstruction(network), network.parameters(), effort))
-    codes = studio.codes(network, network.encode)
+    training = TrainingContext.open(image_set, seed, context, batch_size)
+    budget = training.budget(n_steps, width, learning_rate)
+    n_code = training.code_size(n_code)
+    network = build_autoencoder(training, Autoencoder, n_code, budget.width, denoising=False)
+    training.train(training.phase(reconstruction(network), network.parameters(), budget))
+    codes = training.codes(network, network.encode)
     assignments, _ = k_means(directions(codes), n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)

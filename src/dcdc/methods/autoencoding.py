@@ -9,9 +9,9 @@ from torch import Generator, Tensor, nn
 from dcdc.augment import to_float
 from dcdc.data import channel_statistics
 from dcdc.data.mapped import gather_spread
-from dcdc.engine.short_training import Batch, Terms
+from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses import reconstruction_loss
-from dcdc.methods.representation import Studio
+from dcdc.methods.training_context import TrainingContext
 from dcdc.networks.autoencoder import Autoencoder
 from dcdc.networks.evened import LocalContrast, Whitening, cross_spectrum
 from dcdc.networks.front import Normalise
@@ -29,29 +29,34 @@ def uncorrupted(images: Tensor, draws: Generator) -> Tensor:  # noqa: ARG001
 
 
 def build_autoencoder(
-    studio: Studio, kind: Callable[..., Kind], n_code: int, width: int, *, mends: bool
+    training: TrainingContext,
+    kind: Callable[..., Kind],
+    n_code: int,
+    width: int,
+    *,
+    denoising: bool,
 ) -> Kind:
-    """One that `mends` makes an image again from what became of it.
+    """A `denoising` one reconstructs an image from a corrupted copy.
 
     Photos are then seen by residual blocks whose maps are averaged, and whitened ones are made of
     them; others make photos of even contrast. Both know more of shapes so than of large areas'
     colours.
     """
-    image_set = studio.image_set
+    image_set = training.image_set
     mean, std = channel_statistics(image_set.images)
     shape: tuple[Any, ...] = (image_set.channels, image_set.side, n_code)
     settings: dict[str, Any] = {"mean": mean, "std": std, "width": width}
-    if studio.of_photos:
+    if training.of_photos:
         normalise = Normalise(mean, std)
-        evened = _whitening(studio, normalise) if mends else LocalContrast()
-        settings |= {"pooled": mends, "evened": evened}
-    return studio.build(lambda: kind(*shape, **settings))
+        evened = _whitening(training, normalise) if denoising else LocalContrast()
+        settings |= {"pooled": denoising, "evened": evened}
+    return training.build(lambda: kind(*shape, **settings))
 
 
 def reconstruction(
     network: Autoencoder, corrupted: Corruption = uncorrupted
 ) -> Callable[[Batch], Terms]:
-    """The loss of images that are made again from the codes of their corrupted selves."""
+    """The loss of images that are reconstructed from the codes of their corrupted copies."""
 
     def loss_of(batch: Batch) -> Terms:
         made = network.decode(network.encode(corrupted(batch.images, batch.draws)))
@@ -60,12 +65,12 @@ def reconstruction(
     return loss_of
 
 
-def of_both_ways(of: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def averaged_with_mirror(of: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The mean of an image's and its mirror image's: a photo shows the same either way."""
     return lambda images: (of(images) + of(images.flip(3))) / 2
 
 
-def _whitening(studio: Studio, normalise: nn.Module) -> Whitening:
-    some = gather_spread(studio.image_set.images, about=_N_MEASURED, at_a_time=100)
+def _whitening(training: TrainingContext, normalise: nn.Module) -> Whitening:
+    some = gather_spread(training.image_set.images, about=_N_MEASURED, at_a_time=100)
     batches = (to_float(torch.from_numpy(pixels).permute(0, 3, 1, 2)) for pixels in some)
     return Whitening(cross_spectrum(normalise(images) for images in batches))

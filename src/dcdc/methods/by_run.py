@@ -8,8 +8,7 @@ from typing import Any
 from dcdc.config import RunConfig, with_settings, with_values
 from dcdc.config_for_images import has_gpu, resolve, suggest_for
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.methods.method import Clustering
+from dcdc.methods.context import Clustering, Context
 from dcdc.presets import TINY, preset
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
@@ -54,21 +53,21 @@ def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
 def cluster_by_run(
     config: RunConfig,
     image_set: ImageSet,
-    *,
+    seed: int,
+    context: Context,
     settings: Mapping[str, Any],
-    changes: Sequence[str] = (),
-    observer: Observer,
-    folder: Path | None,
+    changes: Sequence[str],
 ) -> Clustering:
     """`settings` over `config`, but for those that are None, and `changes`, `section.key=value`,
-    over both. In `folder`, a run folder, what was begun with the same settings goes on."""
+    over both. In the context's folder, a run folder, what was begun with them goes on."""
     given = {key: value for key, value in settings.items() if value is not None}
+    given |= {"train.seed": seed, "train.device": context.device}
     config = with_settings(with_values(config, given), changes)
     config = resolve(config, image_set)  # refuses before there is a folder
     run_folder, resume = None, False
-    if folder is not None:
-        run_folder, resume = begin_or_go_on(folder)
-    result = run(config, image_set, folder=run_folder, resume=resume, observer=observer)
+    if context.folder is not None:
+        run_folder, resume = begin_or_go_on(context.folder)
+    result = run(config, image_set, folder=run_folder, resume=resume, observer=context.observer)
     return Clustering(
         result.assigned.assignments,
         probabilities=result.assigned.probabilities,

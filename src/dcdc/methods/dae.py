@@ -13,7 +13,6 @@ Photos are corrupted as much as for a contrast of instances: a crop in other col
 which the whole image is made again, whitened. K-Means sees the means of the encoder's last maps.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,14 @@ from torch import Generator, Tensor
 
 from dcdc.augment import PerturbedCopy
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.methods.autoencoding import (
     Corruption,
+    averaged_with_mirror,
     build_autoencoder,
-    of_both_ways,
     reconstruction,
 )
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, directions, k_means, whitened
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.training_context import TrainingContext, directions, k_means, whitened
 from dcdc.networks.autoencoder import Autoencoder
 
 MASKED = 0.1
@@ -51,37 +49,34 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     n_code: int | None = None,
     width: int | None = None,
     n_steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
-    effort = studio.effort(n_steps, width, learning_rate)
-    n_code = studio.code_size(n_code)
-    network = build_autoencoder(studio, Autoencoder, n_code, effort.width, mends=True)
-    loss_of = reconstruction(network, corruption_for(studio))
-    studio.train(studio.phase(loss_of, network.parameters(), effort))
-    if studio.of_photos:
-        codes = np.sqrt(studio.codes(network, of_both_ways(network.features)))
+    training = TrainingContext.open(image_set, seed, context, batch_size)
+    budget = training.budget(n_steps, width, learning_rate)
+    n_code = training.code_size(n_code)
+    network = build_autoencoder(training, Autoencoder, n_code, budget.width, denoising=True)
+    loss_of = reconstruction(network, corruption_for(training))
+    training.train(training.phase(loss_of, network.parameters(), budget))
+    if training.of_photos:
+        codes = np.sqrt(training.codes(network, averaged_with_mirror(network.features)))
         shown = directions(whitened(codes, floor=1 / 500))
     else:
-        codes = studio.codes(network, network.encode)
+        codes = training.codes(network, network.encode)
         shown = directions(whitened(codes))
     assignments, _ = k_means(shown, n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)
 
 
-def corruption_for(studio: Studio, smallest_crop: float = SMALLEST_CROP) -> Corruption:
-    if studio.of_photos:
+def corruption_for(training: TrainingContext, smallest_crop: float = SMALLEST_CROP) -> Corruption:
+    if training.of_photos:
         return PerturbedCopy(crop_scale=(smallest_crop, 1.0), grey=0.2, **_RECOLOURED)
-    grey = studio.image_set.channels == 1
+    grey = training.image_set.channels == 1
     perturbed = PerturbedCopy(**(_MOVED if grey else _MOVED | _RECOLOURED))
 
     def corrupted(images: Tensor, draws: Generator) -> Tensor:

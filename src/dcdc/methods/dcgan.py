@@ -16,18 +16,15 @@ for memory; K-Means on the features' 64 leading directions, where they trained a
 with labels. Widths and length are our own.
 """
 
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.engine.optimiser import Adam
-from dcdc.engine.short_training import Batch, ShortPhase, Terms
+from dcdc.engine.simple_training import Batch, SimplePhase, Terms
 from dcdc.losses import discriminator_loss, generator_loss
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, k_means, leading_directions
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.training_context import TrainingContext, k_means, leading_directions
 from dcdc.networks.adversarial import Discriminator, Generator
 from dcdc.presets import TINY
 
@@ -39,45 +36,48 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     width: int | None = None,
     n_steps: int | None = None,
     batch_size: int = 128,
     learning_rate: float = 2e-4,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
-    effort = studio.effort(n_steps, width, learning_rate)
-    shape = (image_set.channels, image_set.side, effort.width)
-    made_by, told_by = studio.build(
+    training = TrainingContext.open(image_set, seed, context, batch_size)
+    budget = training.budget(n_steps, width, learning_rate)
+    shape = (image_set.channels, image_set.side, budget.width)
+    generator, discriminator = training.build(
         lambda: torch.nn.ModuleList([Generator(N_NOISE, *shape), Discriminator(*shape)])
     )
-    assert isinstance(made_by, Generator)
-    assert isinstance(told_by, Discriminator)
-    making, telling = (
-        Adam(network.parameters(), effort.learning_rate, BETAS) for network in (made_by, told_by)
+    assert isinstance(generator, Generator)
+    assert isinstance(discriminator, Discriminator)
+    generator_adam, discriminator_adam = (
+        Adam(network.parameters(), budget.learning_rate, BETAS)
+        for network in (generator, discriminator)
     )
 
     def step(batch: Batch) -> Terms:
-        noise = torch.randn(len(batch.images), N_NOISE, generator=batch.draws, device=studio.device)
-        made: Tensor = made_by(noise)
-        told = discriminator_loss(told_by(batch.images), told_by(made.detach()))
-        telling.zero_grad()
-        torch.autograd.backward(told)
-        telling.step()
-        fooled = generator_loss(told_by(made))
-        making.zero_grad()
-        torch.autograd.backward(fooled)
-        making.step()
-        terms = {"loss": told + fooled, "discriminator": told, "generator": fooled}
+        n_images = len(batch.images)
+        noise = torch.randn(n_images, N_NOISE, generator=batch.draws, device=training.device)
+        made: Tensor = generator(noise)
+        d_loss = discriminator_loss(discriminator(batch.images), discriminator(made.detach()))
+        discriminator_adam.zero_grad()
+        torch.autograd.backward(d_loss)
+        discriminator_adam.step()
+        g_loss = generator_loss(discriminator(made))
+        generator_adam.zero_grad()
+        torch.autograd.backward(g_loss)
+        generator_adam.step()
+        terms = {
+            "loss": d_loss + g_loss,
+            "discriminator": d_loss,
+            "generator": g_loss,
+        }
         return {name: term.detach() for name, term in terms.items()}
 
-    studio.train(ShortPhase(step, studio.epochs(effort.n_steps)))
+    training.train(SimplePhase(step, training.epochs(budget.n_steps)))
     grid = 4 if image_set.side <= TINY else 2
-    seen = studio.codes(told_by, lambda images: told_by.features(images, grid))
+    seen = training.codes(discriminator, lambda images: discriminator.features(images, grid))
     codes = leading_directions(seen)
     assignments, _ = k_means(codes, n_clusters, seed)
-    return Clustering(assignments, features=codes, network=told_by)
+    return Clustering(assignments, features=codes, network=discriminator)

@@ -12,20 +12,18 @@ and made again as DAE's.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import Batch, Terms, codes_of
+from dcdc.engine.simple_training import Batch, Terms, codes_of
 from dcdc.losses import sharpened_target, student_assignment, target_divergence
 from dcdc.methods.autoencoding import build_autoencoder, reconstruction
+from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, k_means
+from dcdc.methods.training_context import TrainingContext, k_means
 from dcdc.networks.autoencoder import Autoencoder
 
 
@@ -33,10 +31,8 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     n_code: int = 10,
     width: int | None = None,
     n_steps: int | None = None,
@@ -44,16 +40,15 @@ def cluster(
     batch_size: int | None = None,
     learning_rate: float | None = None,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
-    effort = studio.effort(n_steps, width, learning_rate)
-    n_code = studio.code_size(n_code)
-    network = build_autoencoder(studio, Autoencoder, n_code, effort.width, mends=True)
-    centres = nn.Parameter(torch.zeros(n_clusters, n_code, device=studio.device))
-    targets = torch.zeros(image_set.n_images, n_clusters, device=studio.device)
+    training = TrainingContext.open(image_set, seed, context, batch_size)
+    budget = training.budget(n_steps, width, learning_rate)
+    n_code = training.code_size(n_code)
+    network = build_autoencoder(training, Autoencoder, n_code, budget.width, denoising=True)
+    centres = nn.Parameter(torch.zeros(n_clusters, n_code, device=training.device))
+    targets = torch.zeros(image_set.n_images, n_clusters, device=training.device)
 
     def take_targets(epoch: int) -> None:
-        codes = codes_of(network, network.encode, studio.store)
+        codes = codes_of(network, network.encode, training.store)
         with torch.no_grad():
             if epoch == 1:
                 found = k_means(codes.cpu().numpy(), n_clusters, seed)[1]
@@ -64,18 +59,18 @@ def cluster(
         assign = student_assignment(network.encode(batch.images), centres)
         return {"loss": target_divergence(targets[batch.indices], assign)}
 
-    first = reconstruction(network, corruption_for(studio))
+    first = reconstruction(network, corruption_for(training))
     refined = [*network.encoder.parameters(), centres]
     refining = replace(
-        effort,
-        n_steps=n_refining_steps or effort.n_steps * 2 // 5,
-        learning_rate=effort.learning_rate / 10,
+        budget,
+        n_steps=n_refining_steps or budget.n_steps * 2 // 5,
+        learning_rate=budget.learning_rate / 10,
     )
-    studio.train(
-        studio.phase(first, network.parameters(), effort),
-        studio.phase(loss_of, refined, refining, take_targets),
+    training.train(
+        training.phase(first, network.parameters(), budget),
+        training.phase(loss_of, refined, refining, take_targets),
     )
-    codes = studio.codes(network, network.encode)
+    codes = training.codes(network, network.encode)
     assign = student_assignment(torch.from_numpy(codes), centres.detach().cpu()).numpy()
     return Clustering(
         assign.argmax(axis=1).astype(np.int64),

@@ -13,16 +13,13 @@ It is not sparse coding yet: ten steps of shrinkage are too few. On photos 84 % 
 constants (docs/compare.md).
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import Batch, ShortPhase, Terms, adam_step
+from dcdc.engine.simple_training import Batch, SimplePhase, Terms, adam_step
 from dcdc.losses import reconstruction_loss
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, k_means
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.training_context import TrainingContext, k_means
 from dcdc.networks.sparse_coding import SparseCoder
 from dcdc.presets import TINY
 
@@ -31,10 +28,8 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     n_filters: int | None = None,
     filter_side: int | None = None,
     sparsity: float = 0.3,
@@ -43,11 +38,10 @@ def cluster(
     batch_size: int = 128,
     learning_rate: float = 1e-2,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
+    training = TrainingContext.open(image_set, seed, context, batch_size)
     tiny = image_set.side <= TINY
     shape = (n_filters or (32 if tiny else 64), filter_side or (5 if tiny else 7))
-    network = studio.build(
+    network = training.build(
         lambda: SparseCoder(image_set.channels, *shape, sparsity=sparsity, n_iterations=10)
     )
 
@@ -64,8 +58,8 @@ def cluster(
         network.shorten()
         return terms
 
-    studio.train(ShortPhase(step, studio.epochs(n_steps)))
+    training.train(SimplePhase(step, training.epochs(n_steps)))
     # The root evens out: one strong answer is no more than a few.
-    codes = np.sqrt(studio.codes(network, lambda images: network.features(images, grid)))
+    codes = np.sqrt(training.codes(network, lambda images: network.features(images, grid)))
     assignments, _ = k_means(codes, n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)

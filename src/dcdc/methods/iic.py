@@ -12,12 +12,9 @@ paper, 70 over-clusters as its experiments on CIFAR-10 and STL-10, batches of 25
 DCDC's settings for them, but for the start: sub-heads that all start from K-Means hardly differ.
 """
 
-from pathlib import Path
-
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.methods.by_run import cluster_by_run, start_config
-from dcdc.methods.method import SILENT, Clustering, check_task
+from dcdc.methods.context import Clustering, Context
 
 PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
 
@@ -26,28 +23,21 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,
     sub_heads: int = 5,
     epochs: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
     changes: tuple[str, ...] = (),
 ) -> Clustering:
-    check_task(image_set, n_clusters)
     settings = {
         "loss.kind": "iic",
         "network.sub_heads": sub_heads,
-        "train.seed": seed,
-        "train.device": device,
         "train.head_start": "random",
         "train.epochs": epochs,
         "train.batch_size": batch_size,
         "train.learning_rate": learning_rate,
     }
-    config = start_config(image_set, n_clusters, device, PUBLISHED)
-    return cluster_by_run(
-        config, image_set, settings=settings, changes=changes, observer=observer, folder=folder
-    )
+    config = start_config(image_set, n_clusters, context.device, PUBLISHED)
+    return cluster_by_run(config, image_set, seed, context, settings, changes)

@@ -5,26 +5,15 @@ k-means++: the advantages of careful seeding, 2007. Images are points; each join
 centre, each centre moves to the mean of its images, until nothing changes. Best of 10 starts.
 """
 
-from pathlib import Path
-
 import numpy as np
 from sklearn.cluster import KMeans
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
+from dcdc.methods.context import Clustering, Context, pixels_of
 
 
 def cluster(
-    image_set: ImageSet,
-    n_clusters: int,
-    seed: int,
-    *,
-    device: str = "cpu",  # noqa: ARG001
-    observer: Observer = SILENT,  # noqa: ARG001
-    folder: Path | None = None,  # noqa: ARG001
-    n_init: int = 10,
+    image_set: ImageSet, n_clusters: int, seed: int, _context: Context, *, n_init: int = 10
 ) -> Clustering:
-    check_task(image_set, n_clusters)
     k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
     return Clustering(k_means.fit_predict(pixels_of(image_set)).astype(np.int64))

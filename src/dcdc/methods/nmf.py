@@ -14,7 +14,6 @@ the Itakura-Saito divergence, 2011), in as many passes as take seconds on 60,000
 """
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -22,25 +21,21 @@ from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.exceptions import ConvergenceWarning
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
+from dcdc.methods.context import Clustering, Context, pixels_of
 
 
 def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    _context: Context,
     *,
-    device: str = "cpu",  # noqa: ARG001
-    observer: Observer = SILENT,  # noqa: ARG001
-    folder: Path | None = None,  # noqa: ARG001
     exact_up_to: int = 5000,
     iterations: int = 200,
     passes: int = 20,
     batch_size: int = 1024,
     n_init: int = 10,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
     if image_set.n_images <= exact_up_to:
         nmf = NMF(n_clusters, max_iter=iterations, random_state=seed)
     else:

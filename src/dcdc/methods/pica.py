@@ -12,12 +12,9 @@ Tiny images, and all on a CPU: DCDC's settings for them, but for the batch, sinc
 over few images.
 """
 
-from pathlib import Path
-
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.methods.by_run import at_least_seven_steps, cluster_by_run, start_config
-from dcdc.methods.method import SILENT, Clustering, check_task
+from dcdc.methods.context import Clustering, Context
 
 PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
 
@@ -26,30 +23,23 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,
     balance_weight: float = 2.0,
     epochs: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
     changes: tuple[str, ...] = (),
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    config = start_config(image_set, n_clusters, device, PUBLISHED)
+    config = start_config(image_set, n_clusters, context.device, PUBLISHED)
     large = max(config.train.batch_size, at_least_seven_steps(256, image_set))
     settings = {
         "loss.temperature": 1.0,
         "loss.sample_weight": 0.0,
         "loss.class_weight": 1.0,
         "loss.balance_weight": balance_weight,
-        "train.seed": seed,
-        "train.device": device,
         "train.epochs": epochs,
         "train.batch_size": batch_size or large,
         "train.learning_rate": learning_rate,
     }
-    return cluster_by_run(
-        config, image_set, settings=settings, changes=changes, observer=observer, folder=folder
-    )
+    return cluster_by_run(config, image_set, seed, context, settings, changes)

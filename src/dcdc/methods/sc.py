@@ -15,7 +15,6 @@ Shapes: N images, D components, p landmarks, r of them near an image, K clusters
 """
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import normalize
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
 from dcdc.methods.components import principal_components
-from dcdc.methods.heaps import find_heaps
-from dcdc.methods.method import SILENT, Clustering, check_task, pixels_of
+from dcdc.methods.context import Clustering, Context, pixels_of
+from dcdc.methods.micro_clusters import find_micro_clusters
 
 _ROWS = 4096
 _SMALLEST = 1e-12
@@ -38,10 +36,8 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    _context: Context,
     *,
-    device: str = "cpu",  # noqa: ARG001
-    observer: Observer = SILENT,  # noqa: ARG001
-    folder: Path | None = None,  # noqa: ARG001
     n_neighbours: int = 10,
     exact_up_to: int = 5000,
     n_components: int = 100,
@@ -49,7 +45,6 @@ def cluster(
     n_near: int = 5,
     n_init: int = 10,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
     n_images = image_set.n_images
     if n_images <= max(exact_up_to, n_landmarks, n_clusters):
         spectral = SpectralClustering(
@@ -65,7 +60,7 @@ def cluster(
             found = spectral.fit_predict(pixels_of(image_set))
         return Clustering(found.astype(np.int64))
     points = principal_components(pixels_of(image_set), n_components, seed)
-    landmarks, _ = find_heaps(points, max(n_landmarks, n_clusters), seed)
+    landmarks, _ = find_micro_clusters(points, max(n_landmarks, n_clusters), seed)
     vectors = singular_vectors(near_landmarks(points, landmarks, n_near), n_clusters)
     k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
     return Clustering(k_means.fit_predict(normalize(vectors)).astype(np.int64), features=vectors)

@@ -11,19 +11,17 @@ Chosen on the test part of CIFAR-10, with its labels (docs/log.md).
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
-from dcdc.engine.observer import Observer
 from dcdc.engine.steady import steady_directions
 from dcdc.errors import InputError
+from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, check_above_zero, directions, k_means
+from dcdc.methods.training_context import TrainingContext, check_above_zero, directions, k_means
 from dcdc.networks.untrained import UntrainedMaps
 from dcdc.runtime.seeding import derive_generator
 
@@ -34,34 +32,31 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     width: int = 32,
     n_copies: int = 8,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
     check_above_zero(width=width)
     if n_copies < 2:
         raise InputError(f"n_copies = {n_copies} must be at least 2")
-    studio = Studio.open(image_set, seed, device, observer, None)
+    training = TrainingContext.open(image_set, seed, context)
     mean, std = channel_statistics(image_set.images)
     shape = (image_set.channels, image_set.side)
-    evened = studio.of_photos
-    network = studio.build(
+    evened = training.of_photos
+    network = training.build(
         lambda: UntrainedMaps(*shape, mean=mean, std=std, width=width, evened=evened)
     )
-    observer.note(f"{n_copies} copies of {image_set.n_images:,} images")
-    perturbed = corruption_for(studio, smallest_crop=0.6)
-    draws = derive_generator(seed, "copies", device=studio.device)
+    context.observer.note(f"{n_copies} copies of {image_set.n_images:,} images")
+    perturbed = corruption_for(training, smallest_crop=0.6)
+    draws = derive_generator(seed, "copies", device=training.device)
 
     def copies() -> Iterator[Tensor]:
-        for pixels in studio.store.in_chunks(_CHUNK):
+        for pixels in training.store.in_chunks(_CHUNK):
             images = to_float(pixels)
             yield torch.stack([network.features(perturbed(images, draws)) for _ in range(n_copies)])
 
-    with studio.threads(), torch.no_grad():
+    with training.threads(), torch.no_grad():
         features = steady_directions(copies(), 2 * n_clusters).along()
     assignments, _ = k_means(directions(features), n_clusters, seed)
     return Clustering(assignments, features=features, network=network)

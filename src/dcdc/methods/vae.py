@@ -9,18 +9,15 @@ numbers of a digit's code say nothing. The rest is as AE's, but photos are corru
 as DAE's (Im et al., Denoising criterion for variational auto-encoding framework, 2017).
 """
 
-from pathlib import Path
-
 import torch
 
 from dcdc.data import ImageSet
-from dcdc.engine.observer import Observer
-from dcdc.engine.short_training import Batch, Terms
+from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses import gaussian_divergence, reconstruction_loss
-from dcdc.methods.autoencoding import build_autoencoder, of_both_ways, uncorrupted
+from dcdc.methods.autoencoding import averaged_with_mirror, build_autoencoder, uncorrupted
+from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
-from dcdc.methods.method import SILENT, Clustering, check_task
-from dcdc.methods.representation import Studio, directions, k_means, whitened
+from dcdc.methods.training_context import TrainingContext, directions, k_means, whitened
 from dcdc.networks.autoencoder import VariationalAutoencoder
 
 
@@ -28,10 +25,8 @@ def cluster(
     image_set: ImageSet,
     n_clusters: int,
     seed: int,
+    context: Context,
     *,
-    device: str = "cpu",
-    observer: Observer = SILENT,
-    folder: Path | None = None,  # noqa: ARG001
     n_code: int | None = None,
     width: int | None = None,
     n_steps: int | None = None,
@@ -39,12 +34,13 @@ def cluster(
     learning_rate: float | None = None,
     deviation: float = 0.5,
 ) -> Clustering:
-    check_task(image_set, n_clusters)
-    studio = Studio.open(image_set, seed, device, observer, batch_size)
-    effort = studio.effort(n_steps, width, learning_rate)
-    n_code, photos = studio.code_size(n_code), studio.of_photos
-    network = build_autoencoder(studio, VariationalAutoencoder, n_code, effort.width, mends=photos)
-    corrupted = corruption_for(studio) if photos else uncorrupted
+    training = TrainingContext.open(image_set, seed, context, batch_size)
+    budget = training.budget(n_steps, width, learning_rate)
+    n_code, photos = training.code_size(n_code), training.of_photos
+    network = build_autoencoder(
+        training, VariationalAutoencoder, n_code, budget.width, denoising=photos
+    )
+    corrupted = corruption_for(training) if photos else uncorrupted
 
     def loss_of(batch: Batch) -> Terms:
         mean, log_variance = network.distribution(corrupted(batch.images, batch.draws))
@@ -54,12 +50,12 @@ def cluster(
         divergence = gaussian_divergence(mean, log_variance)
         return {"loss": error + divergence, "reconstruction": error, "divergence": divergence}
 
-    studio.train(studio.phase(loss_of, network.parameters(), effort))
+    training.train(training.phase(loss_of, network.parameters(), budget))
     if photos:
-        codes = studio.codes(network, of_both_ways(network.encode))
+        codes = training.codes(network, averaged_with_mirror(network.encode))
         shown = directions(whitened(codes, floor=1 / 500))
     else:
-        codes = studio.codes(network, network.encode)
+        codes = training.codes(network, network.encode)
         shown = directions(codes)
     assignments, _ = k_means(shown, n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)

@@ -1,0 +1,128 @@
+"""The comparison as Markdown, LaTeX and CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from dcdc.experiments.chosen_epoch import LAST, METRICS
+from dcdc.experiments.method_runs import MethodRun
+from dcdc.experiments.rows import Result, RowResult, all_results
+from dcdc.experiments.sheet import (
+    SPREAD_NOTE,
+    Sheet,
+    group_heads,
+    state_text,
+    version_text,
+    write_files,
+)
+from dcdc.metrics.scores import is_highest
+
+Rows = Sequence[RowResult[MethodRun]]
+MEMORY_NOTE = (
+    "Time is the method's own, without the reading of images, the mean over seeds. Memory is the "
+    "peak of the process that did nothing else, libraries and images included, the largest over "
+    "seeds."
+)
+_MEMORY = {"peak_memory_mb": "memory", "peak_gpu_memory_mb": "GPU memory"}
+
+
+def write_tables(rows: Rows, title: str, again: str, out: Path) -> list[Path]:
+    """compare.md, compare.tex and compare.csv in `out`; `again` is the command."""
+    texts = {
+        "md": markdown(rows, title, again),
+        "tex": latex(rows, title),
+        "csv": comma_separated(rows),
+    }
+    return write_files(out, "compare", texts)
+
+
+def figures(rows: Rows) -> Sheet:
+    """The paper's, and memory of a GPU, only where there are any."""
+    published = has_published(rows)
+    has_gpu = any(row.largest("peak_gpu_memory_mb") is not None for row in rows)
+    memory = _MEMORY if has_gpu else {"peak_memory_mb": "memory"}
+    heads = ["method", "seeds", *map(str.upper, METRICS)]
+    heads += group_heads("the paper") if published else []
+    return Sheet(
+        [*heads, "time", *memory.values()],
+        [
+            [
+                *(row.row.title, row.seeds_text, *row.cells(LAST)),
+                *(row.published_cells() if published else ()),
+                "-" if row.seconds is None else f"{row.seconds:,.1f} s",
+                *(_megabytes(row.largest(key)) for key in memory),
+            ]
+            for row in rows
+        ],
+        n_words=2,
+        best=_best(rows),
+    )
+
+
+def has_published(rows: Rows) -> bool:
+    return any(row.row.published is not None for row in rows)
+
+
+def markdown(rows: Rows, title: str, again: str) -> str:
+    lines = [f"## {title}", "", f"{SPREAD_NOTE} {MEMORY_NOTE}", "", f"    {again}", ""]
+    heads = ["method", "seed", "state", "clusters in use", "device", "dcdc", "config"]
+    runs = Sheet(heads, [_run_cells(result) for result in all_results(rows)], len(heads))
+    return "\n".join([*lines, *figures(rows).markdown(), "", *runs.markdown()]) + "\n"
+
+
+def latex(rows: Rows, title: str) -> str:
+    return "\n".join([f"% {title}. {SPREAD_NOTE}", *figures(rows).latex()]) + "\n"
+
+
+def comma_separated(rows: Rows) -> str:
+    """Nothing rounded, a column for each figure."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        [
+            *("method", "title", "seeds"),
+            *(f"{metric}{part}" for metric in METRICS for part in ("", "_spread", "_published")),
+            *("seconds", *_MEMORY, "devices"),
+        ]
+    )
+    for row in rows:
+        scores: list[float | None] = []
+        for metric in METRICS:
+            figure, published = row.figure(LAST, metric), row.published(metric)
+            scores += [None, None] if figure is None else [figure.mean, figure.spread]
+            scores.append(published)
+        method, seeds = row.results[0].run.method, " ".join(map(str, row.seeds))
+        memory = map(row.largest, _MEMORY)
+        devices = "; ".join(dict.fromkeys(r.standing.metrics["device"] for r in row.finished))
+        writer.writerow([method, row.row.title, seeds, *scores, row.seconds, *memory, devices])
+    return text.getvalue()
+
+
+def _best(rows: Rows) -> frozenset[tuple[int, int]]:
+    """Ours alone, never the paper's."""
+    found = set()
+    for column, metric in enumerate(METRICS, start=2):  # after the method and its seeds
+        known = {
+            at: figure.mean for at, row in enumerate(rows) if (figure := row.figure(LAST, metric))
+        }
+        found |= {(at, column) for at, mean in known.items() if is_highest(mean, known.values())}
+    return frozenset(found)
+
+
+def _megabytes(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f} MB"
+
+
+def _run_cells(result: Result[MethodRun]) -> list[str]:
+    run, metrics = result.run, result.standing.metrics
+    texts = [run.row.title, str(run.seed), state_text(result)]
+    if not metrics:
+        return [*texts, "-", "-", "-", "-"]
+    return [
+        *texts,
+        f"{metrics['health']['active_clusters']} of {metrics['n_clusters']}",
+        str(metrics["device"]),
+        version_text(result),
+        f"`{run.folder / 'config.json'}`",
+    ]

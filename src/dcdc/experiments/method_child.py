@@ -1,0 +1,160 @@
+"""One method, one seed, in a process of its own: a peak of memory, and a crash, are its own too.
+
+`python -m dcdc.experiments.method_child`, with the job as a line of JSON on stdin. Stdout carries
+events, a line each; stdin stays open as long as the parent lives.
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+
+from dcdc.data import load_images
+from dcdc.engine.observer import Observer
+from dcdc.errors import InputError, Interrupted, TrainingError
+from dcdc.experiments.method_runs import ERRORS, METHOD_FOLDER
+from dcdc.experiments.method_settings import ENGINE_CHANGES
+from dcdc.experiments.relay import Relay
+from dcdc.methods import Clustering, Context, Method
+from dcdc.metrics import partition_health, score
+from dcdc.report.reproduce import setting_text
+from dcdc.run import target_names
+from dcdc.run_folder import RunFolder
+from dcdc.runtime.atomic_files import remove_leftovers
+from dcdc.runtime.commit import own_commit
+from dcdc.runtime.device import describe_device, pick_device
+from dcdc.runtime.peak_memory import peak_gpu_memory_mb, peak_memory_mb
+from dcdc.runtime.version import own_version
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.buffer.readline())
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no event
+    threading.Thread(target=_leave_with_the_parent, daemon=True).start()
+    relay = Relay(events)
+    try:
+        carry_out(job, relay)
+    except Interrupted as stopped:
+        relay.send("stopped", signal=stopped.signal)
+    except KeyboardInterrupt:
+        relay.send("stopped", signal="SIGINT")
+    except (InputError, OSError) as error:
+        relay.send("refused", fault=str(error))
+    except TrainingError as error:
+        relay.send("failed", fault=str(error))
+    else:
+        relay.send("done")
+
+
+def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
+    """`job` as MethodRun.job()."""
+    sys.path += [place for place in job["path"] if place not in sys.path]
+    folder, asked = RunFolder(Path(job["folder"])), job["asked"]
+    n_clusters, data = asked["n_clusters"], dict(asked["data"])
+    dataset, source = data.pop("dataset"), data.pop("source")
+    image_set = load_images(source, **data)
+    if dataset:
+        image_set = replace(image_set, known_as=dataset)
+    device = pick_device(job["device"]).type
+    begun = folder.config_file.exists()
+    folder.path.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder.path)
+    (folder.path / ERRORS).unlink(missing_ok=True)
+    folder.write_config(asked)
+    commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
+    method = Method(**job["method"])
+    context = Context(device, observer, folder.path / METHOD_FOLDER)
+    try:
+        settings = _settings(method, asked)
+        started = time.perf_counter()
+        found = method.cluster(image_set, n_clusters, asked["seed"], context, **settings)
+        seconds = time.perf_counter() - started
+    except InputError:
+        if not begun:
+            shutil.rmtree(folder.path)
+        raise
+    own = _own_metrics(folder)
+    probabilities = found.probabilities
+    if probabilities is None:
+        probabilities = np.eye(n_clusters, dtype=np.float32)[found.assignments]
+    targets = image_set.targets
+    metrics = {
+        "method": method.name,
+        "n_images": image_set.n_images,
+        "n_clusters": n_clusters,
+        "n_classes": image_set.n_classes,
+        "image_shape": list(image_set.image_shape),
+        "scores": None if targets is None else score(targets, found.assignments),
+        "health": partition_health(probabilities).to_dict(),
+        "seed": asked["seed"],
+        "epochs": own.get("epochs"),
+        # A run that was gone on with counts its epochs of before.
+        "training_seconds": round(own.get("training_seconds", seconds) if begun else seconds, 2),
+        "peak_memory_mb": round(peak_memory_mb()),
+        "peak_gpu_memory_mb": _rounded(peak_gpu_memory_mb()),
+        "device": describe_device(_device_of(found)),
+        "torch": torch.__version__,
+        "scikit-learn": sklearn.__version__,
+        "dcdc": own_version(),
+        "commit": commit,
+    }
+    confidence = probabilities.max(axis=1)
+    names = target_names(image_set)
+    folder.write_assignments(image_set.names, found.assignments, confidence, names)
+    folder.write_metrics(metrics)  # last: its presence says that all is there
+
+
+def _leave_with_the_parent() -> None:
+    """The end of stdin is the end of the parent: whatever it began again must be alone."""
+    # Not by sys.stdin: a thread that holds its lock aborts an interpreter that ends.
+    while os.read(0, 1024):
+        pass
+    os._exit(1)
+
+
+def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """With lists as the tuples they were; a run of the engine is told where its images lie."""
+    usual = method.settings()
+    settings = {
+        key: tuple(value) if isinstance(value, list) and isinstance(usual[key], tuple) else value
+        for key, value in asked["settings"].items()
+    }
+    if ENGINE_CHANGES in settings:
+        data = {key: value for key, value in asked["data"].items() if key != "dataset"}
+        told = [f"data.{key}={setting_text(value)}" for key, value in data.items()]
+        settings[ENGINE_CHANGES] = (*settings[ENGINE_CHANGES], *told)
+    return settings
+
+
+def _own_metrics(folder: RunFolder) -> dict[str, Any]:
+    """Of the method's own run folder, where it has one."""
+    own = RunFolder(folder.path / METHOD_FOLDER)
+    return own.read_metrics() if own.metrics_file.exists() else {}
+
+
+def _device_of(found: Clustering) -> torch.device:
+    """Where the method computed, whatever it was offered."""
+    if peak_gpu_memory_mb() is not None:
+        return torch.device("cuda")
+    if found.network is not None:
+        return next(found.network.parameters()).device
+    return torch.device("cpu")
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""A run of a preset, trained in this process."""
+
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dcdc.config import DataConfig, RunConfig
+from dcdc.config_for_images import resolve, with_label_column
+from dcdc.data import ImageSet, label_columns
+from dcdc.engine.observer import Observer, PassingObserver
+from dcdc.errors import InputError
+from dcdc.experiments.recipe_run import RecipeRun, filled_in
+from dcdc.run import read_config, run
+from dcdc.run_folder import RunFolder
+from dcdc.runtime.atomic_files import remove_leftovers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass
+class Training:
+    """What the command line brings: the reading of images, the progress, and what follows a run."""
+
+    read: Callable[[RunConfig], ImageSet]
+    watch: Callable[[], AbstractContextManager[Observer]]
+    is_over: Callable[[], bool]
+    after: Callable[[RunFolder, ImageSet], Any] = lambda _folder, _images: None
+    _last: tuple[DataConfig, ImageSet] | None = field(default=None, init=False)
+
+    def work(self, planned: RecipeRun, begun: bool) -> None:
+        """Trains it, or goes on with what was begun; returns when it is done."""
+        if begun:
+            folder = RunFolder.open(planned.folder)
+            config = filled_in(planned.config, read_config(folder))
+            image_set = self._images(config)
+        else:
+            config = with_label_column(planned.named())
+            image_set = self._images(config)
+            _require_classes(config.data.source, image_set)
+            config = resolve(config, image_set)  # refuses before there is a folder
+            if planned.folder.is_dir():
+                remove_leftovers(planned.folder)
+            folder = RunFolder.create(planned.folder)
+        with self.watch() as observer:
+            watcher = _Deadline(observer, self.is_over)
+            run(config, image_set, folder=folder, resume=begun, observer=watcher)
+        self.after(folder, image_set)
+
+    def _images(self, config: RunConfig) -> ImageSet:
+        """Those of the run before, where they are the same."""
+        if self._last is None or self._last[0] != config.data:
+            self._last = None  # two sets need not fit into memory
+            self._last = config.data, self.read(config)
+        return self._last[1]
+
+
+def _require_classes(source: str, image_set: ImageSet) -> None:
+    """A table is of scores: what has none must not show after the training."""
+    if image_set.targets is None:
+        columns = label_columns(source)
+        how = f"--set data.target={' or '.join(columns)}" if columns else "--data NAME=SOURCE"
+        raise InputError(f"{source} has no classes to score against: name what has by {how}")
+
+
+class _Deadline(PassingObserver):
+    """After the deadline, the signal that Ctrl-C would be."""
+
+    def __init__(self, observer: Observer, is_over: Callable[[], bool]) -> None:
+        super().__init__(observer)
+        self.is_over = is_over
+        self.has_asked = False
+
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
+        super().on_step(terms, n_images)
+        if not self.has_asked and self.is_over():
+            self.has_asked = True  # a second signal would act at once
+            signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,139 @@
+"""Methods by name: those of this package, of installed packages, and of code that registers one."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pkgutil import resolve_name
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from dcdc.data import ImageSet
+from dcdc.errors import InputError, TrainingError
+from dcdc.methods.context import Clustering, Context
+from dcdc.nearest_name import nearest
+
+ENTRY_POINTS = "dcdc.methods"
+"""The group in which an installed package names its methods: `name = "module:function"`."""
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    title: str
+    """In a table."""
+    function: str
+    """`module:function`, imported when it is asked for; another process finds it by this, too."""
+
+    def load(self) -> Callable[..., Clustering]:
+        try:
+            found: Callable[..., Clustering] = resolve_name(self.function)
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"method {self.name!r} is not at {self.function}: {error}") from error
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """Defaults by name: the keyword-only arguments of the signature."""
+        parameters = inspect.signature(self.load()).parameters.values()
+        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+    def setting_types(self) -> dict[str, Any]:
+        return get_type_hints(self.load())
+
+    def cluster(
+        self,
+        image_set: ImageSet,
+        n_clusters: int,
+        seed: int,
+        context: Context | None = None,
+        **settings: Any,
+    ) -> Clustering:
+        """Refuses what no method can do, and an answer that is none."""
+        check_task(image_set, n_clusters)
+        found = self.load()(image_set, n_clusters, seed, context or Context(), **settings)
+        check_answer(found, image_set.n_images, n_clusters, self.name)
+        return found
+
+
+METHODS: dict[str, Method] = {}
+
+
+def register_method(
+    name: str, function: str | Callable[..., Clustering], title: str | None = None
+) -> None:
+    """Adds a method under `name`, as `dcdc compare --methods` takes it.
+
+    `function` is `cluster(image_set, n_clusters, seed, context, *, ...settings)`, or where it is
+    found, as `module:function`. `dcdc compare` runs it in another process: it must be importable
+    there, so not of a script or inside another function. `title` stands in tables, by default the
+    name.
+    """
+    if not isinstance(function, str):
+        function = f"{function.__module__}:{function.__qualname__}"
+    module, colon, place = function.partition(":")
+    if not re.fullmatch(r"[\w-]+", name):
+        raise InputError(f"method name {name!r} must be of letters, digits, - and _")
+    if name in METHODS:
+        raise InputError(f"there is a method {name!r} already: choose another name")
+    if not colon or module == "__main__" or "<" in place:
+        raise InputError(f"method {name!r} is {function}: give a function that can be imported")
+    METHODS[name] = Method(name, title or name, function)
+
+
+def find_method(name: str) -> Method:
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}{nearest(name, METHODS)}")
+    return METHODS[name]
+
+
+def check_task(image_set: ImageSet, n_clusters: int) -> None:
+    """What no method can do: too few images, one cluster, nothing to tell apart."""
+    n_images = image_set.n_images
+    if not 2 <= n_clusters <= n_images:
+        raise InputError(
+            f"{n_clusters} clusters for {n_images} images: give --clusters from 2 to {n_images}"
+        )
+    first = image_set.images[:1]
+    if all((image_set.images[i : i + 4096] == first).all() for i in range(0, n_images, 4096)):
+        raise InputError(f"all {n_images} images are the same: there is nothing to tell apart")
+
+
+def check_answer(found: Clustering, n_images: int, n_clusters: int, method: str) -> None:
+    """What every score takes for granted."""
+    answers = found.assignments
+    if answers.shape != (n_images,) or answers.dtype != np.int64:
+        raise TrainingError(
+            f"{method} answered {answers.shape} of {answers.dtype} for {n_images} images"
+        )
+    if answers.min() < 0 or answers.max() >= n_clusters:
+        raise TrainingError(
+            f"{method} answered clusters {answers.min()} to {answers.max()} of {n_clusters}"
+        )
+
+
+def register_installed() -> None:
+    """Those that installed packages name."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        register_method(entry.name, f"{entry.module}:{entry.attr}")
+
+
+for _name, _title in {
+    "k-means": "K-Means",
+    "sc": "SC",
+    "ac": "AC",
+    "nmf": "NMF",
+    "untrained": "Untrained",
+    "ae": "AE",
+    "dae": "DAE",
+    "dcgan": "DCGAN",
+    "decnn": "DeCNN",
+    "vae": "VAE",
+    "dec": "DEC",
+    "iic": "IIC",
+    "pica": "PICA",
+    "dcdc": "DCDC",
+}.items():
+    register_method(_name, f"dcdc.methods.{_name.replace('-', '_')}:cluster", _title)
+register_installed()

@@ -1,0 +1,54 @@
+import pytest
+
+from dcdc.errors import InputError
+from dcdc.experiments.method_settings import read_settings
+from dcdc.methods import find_method
+
+
+def test_a_methods_settings_are_what_its_function_takes_beside_the_task():
+    assert find_method("k-means").settings() == {"n_init": 10}
+    assert "device" not in find_method("dcdc").settings()
+
+
+def test_values_are_read_by_the_types_of_the_signature():
+    found = read_settings(
+        ["k-means.n_init=3", "dcdc.epochs=5", "dcdc.recipe=digits"], ["k-means", "dcdc"]
+    )
+    assert found["k-means"] == {"n_init": 3}
+    assert (found["dcdc"]["epochs"], found["dcdc"]["recipe"]) == (5, "digits")
+    assert read_settings(["dcdc.epochs=none"], ["dcdc"])["dcdc"]["epochs"] is None
+
+
+def test_dotted_keys_are_settings_of_the_run_that_dcdc_is():
+    texts = ["dcdc.train.batch_size=16", "dcdc.augment.crop_scale=0.2,1.0"]
+    found = read_settings(texts, ["dcdc"])
+    assert found["dcdc"]["changes"] == ("train.batch_size=16", "augment.crop_scale=0.2,1.0")
+    one = read_settings(["dcdc.changes=train.batch_size=16"], ["dcdc"])
+    assert one["dcdc"]["changes"] == ("train.batch_size=16",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "k-means.n_inti=3",
+            "k-means has no setting 'n_inti'; did you mean 'n_init'? It takes n_init",
+        ),
+        ("k-means.seed=3", "k-means has no setting 'seed'"),
+        ("k-means.train.epochs=3", "k-means has no setting 'train.epochs'"),
+        ("k-means.n_init=many", "k-means.n_init = 'many' must be a whole number"),
+        ("k-means.n_init=", "k-means.n_init = None must be a whole number"),
+        ("kmeans.n_init=3", "unknown method 'kmeans'; did you mean 'k-means'?"),
+        ("sc.n_near=3", "sc, which is not compared: name it in --methods"),
+        ("n_init=3", "is not METHOD.KEY=VALUE"),
+        ("k-means.n_init", "is not METHOD.KEY=VALUE"),
+        ("dcdc.train.epoch=3", "unknown config key 'train.epoch'; did you mean 'train.epochs'?"),
+        ("dcdc.train.epochs=x", "train.epochs = 'x' must be a whole number"),
+        ("dcdc.train.seed=3", "use --seeds"),
+    ],
+)
+def test_what_a_method_does_not_take_is_refused_with_a_hint(text, message):
+    with pytest.raises(InputError) as refused:
+        read_settings([text], ["k-means", "dcdc"])
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
