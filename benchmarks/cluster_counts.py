@@ -14,7 +14,7 @@ from sklearn.metrics import silhouette_score
 from dcdc import DCDC
 from dcdc.data import from_arrays
 from dcdc.metrics import normalized_mutual_info
-from dcdc.objectives_from_config import held_out_loss_of
+from dcdc.prepare.assembly import held_out_loss_of
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
     from dcdc.data import load_images
     from dcdc.methods import find_method
     from dcdc.metrics import score
-    from dcdc.presets import preset
+    from dcdc.prepare.presets import preset
     from dcdc.run import run
 
     config = with_settings(with_values(preset("digits"), {"train.seed": seed}), settings)

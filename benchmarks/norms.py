@@ -3,8 +3,8 @@
     python benchmarks/norms.py                                  # as it is set
     python benchmarks/norms.py --programs 2 4 8 --channels 32 64 --forward 8192 16384  # a sweep
 
-Needs a CUDA device. Forward and backward of each of the trunk's 36 norms (with ReLU; and the
-residual, two readers of the output and the stem's pool where the trunk has them), bfloat16,
+Needs a CUDA device. Forward and backward of each of the backbone's 36 norms (with ReLU; and the
+residual, two readers of the output and the stem's pool where the backbone has them), bfloat16,
 captured ten at a time, medians of 7 x 20 replays. The stem, with its convolution, is timed apart
 too: by PyTorch, with our norm, and in one.
 "floor" is the bytes that must move over the rate of a large copy measured in the same run.

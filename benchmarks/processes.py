@@ -21,33 +21,33 @@ def steps(batch_size: int, seconds: float) -> None:
     """As one of the processes: milliseconds a step on stdout, of the first."""
     import torch
 
-    from dcdc.assembly import build_training
     from dcdc.config import with_values
-    from dcdc.config_for_images import resolve
     from dcdc.data import load_digits
     from dcdc.data.order import epoch_batches
     from dcdc.engine.observer import SilentObserver
-    from dcdc.engine.plan import HEADS
-    from dcdc.presets import preset
+    from dcdc.prepare.assembly import build_training
+    from dcdc.prepare.presets import preset
+    from dcdc.prepare.resolve import resolve
     from dcdc.runtime.batch_share import BatchShare
     from dcdc.runtime.launch import read_launch
     from dcdc.runtime.processes import joined
 
     torch.set_num_threads(1)
     digits = load_digits()
-    values = {"train.batch_size": batch_size, "train.device": "cpu"}
+    values = {"heads.batch_size": batch_size, "train.device": "cpu"}
     with joined(read_launch(), torch.device("cpu")) as processes:
         config = resolve(with_values(preset("digits"), values), digits, processes.size)
         trainer = build_training(config, digits, SilentObserver(), None, processes).trainer
         trainer.network.train()
+        step = trainer.steps[trainer.plan.names.index("heads")]
         order = torch.Generator().manual_seed(0)
         batches = epoch_batches(digits.n_images, batch_size, order)
         if processes.joined:
             batches = BatchShare(processes, batch_size).of(batches)
         taken, done = 0.0, 0
-        while not processes.highest(taken > seconds and done > 3):
+        while not processes.all_reduce_max(taken > seconds and done > 3):
             started = time.perf_counter()
-            trainer.steps[HEADS](batches[done % len(batches)], ("cluster_head",))
+            step(batches[done % len(batches)], ("cluster_head",))
             taken += time.perf_counter() - started if done >= 3 else 0
             done += 1
         if processes.is_first:

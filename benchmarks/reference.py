@@ -88,7 +88,7 @@ def measure(options: argparse.Namespace) -> None:
     check_options(options.seconds, options.json)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers is {options.workers}: give at least 1")
-    values = {"train.device": options.device, "train.batch_size": options.batch_size}
+    values = {"train.device": options.device, "heads.batch_size": options.batch_size}
     names = dict.fromkeys(options.preset or PRESETS)
     cases = [build_case(name, values, options.settings) for name in names]
     device = pick_device(cases[0].config.train.device)

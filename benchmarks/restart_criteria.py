@@ -17,8 +17,8 @@ from scipy.stats import spearmanr
 from dcdc.config import with_settings, with_values
 from dcdc.data import load_images
 from dcdc.metrics import adjusted_rand_index, normalized_mutual_info
-from dcdc.objectives_from_config import held_out_loss_of
-from dcdc.presets import preset
+from dcdc.prepare.assembly import held_out_loss_of
+from dcdc.prepare.presets import preset
 from dcdc.run import run
 
 CRITERIA = ("loss", "agreement (ARI)", "agreement (NMI)", "confidence")

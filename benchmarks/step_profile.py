@@ -12,10 +12,9 @@ from collections import defaultdict
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from dcdc.assembly import build_training
 from dcdc.bench.case import build_case
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS
+from dcdc.prepare.assembly import build_training
 
 KINDS = {
     "weight gradients": ("wgrad",),
@@ -50,19 +49,22 @@ def main() -> None:
         parser.error("there is no CUDA device here")
     values = {"train.device": "cuda", "train.capture": False}
     if options.batch_size:
-        values["train.batch_size"] = options.batch_size
+        values["heads.batch_size"] = options.batch_size
     case = build_case(options.preset, values, options.settings)
     trainer = build_training(case.config, case.image_set, SilentObserver(), None).trainer
     trainer.network.train()
     trainer.generator.manual_seed(0)
-    indices = torch.arange(case.config.train.batch_size, device="cuda")
-    heads = trainer.plan.phase(HEADS).heads[-1:]
+    plan = trainer.plan
+    number = plan.names.index("heads")
+    phase, step = plan.phases[number], trainer.steps[number]
+    indices = torch.arange(plan.batch_sizes[number] * phase.index_rows(), device="cuda")
+    heads = phase.passes(phase.epochs, plan.heads)[-1]
     for _ in range(5):
-        trainer.steps[HEADS](indices, heads)
+        step(indices, heads)
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         for _ in range(N_STEPS):
-            trainer.steps[HEADS](indices, heads)
+            step(indices, heads)
         torch.cuda.synchronize()
     kernels = sorted(profiled.key_averages(), key=lambda found: -found.device_time_total)
     times: dict[str, float] = defaultdict(float)
@@ -70,7 +72,7 @@ def main() -> None:
         times[kind_of(kernel.key)] += kernel.device_time_total / N_STEPS
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.preset}, "
-        f"B={len(indices)}"
+        f"B={plan.batch_sizes[number]}"
     )
     for kind, time in sorted(times.items(), key=lambda item: -item[1]):
         print(f"{time:9.1f} us  {kind}")

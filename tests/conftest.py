@@ -20,6 +20,7 @@ from dcdc.config import (
     TrainConfig,
 )
 from dcdc.data import ImageSet, from_arrays
+from dcdc.phases.heads import Heads
 from own_signals import own_signals  # noqa: F401 - a fixture for every test
 
 # Two threads on a busy machine wait for each other far longer than they compute.
@@ -58,11 +59,10 @@ def tiny_config() -> RunConfig:
     return RunConfig(
         n_clusters=3,
         data=DataConfig(source="tiny.npz"),
-        network=NetworkConfig(trunk="small", over_clusters=6),
+        network=NetworkConfig(backbone="small", over_clusters=6),
         augment=AugmentConfig(shift=0.1, noise=0.05),
-        train=TrainConfig(
-            epochs=4, batch_size=16, n_repeats=2, threads=1, device="cpu", checkpoint_every=1
-        ),
+        phases=(Heads(epochs=4, batch_size=16, n_repeats=2),),
+        train=TrainConfig(threads=1, device="cpu", checkpoint_every=1),
     )
 
 
@@ -77,8 +77,8 @@ def tiny_file(tmp_path_factory):
 
 TINY_FLAGS = [
     *("--epochs", "4", "--batch-size", "16", "--device", "cpu", "--clusters", "3"),
-    *("--set", "network.over_clusters=6", "--set", "train.n_repeats=2"),
-    *("--set", "train.over_clustering_first=0", "--set", "train.checkpoint_every=1"),
+    *("--set", "network.over_clusters=6", "--set", "heads.n_repeats=2"),
+    *("--set", "heads.over_clustering_first=0", "--set", "train.checkpoint_every=1"),
 ]
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from dcdc.config import with_values
-from dcdc.presets import PRESETS
+from dcdc.prepare.presets import PRESETS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_digits_example_runs(monkeypatch, capsys):
-    short = with_values(PRESETS["digits"], {"train.epochs": 1, "train.batch_size": 300})
+    short = with_values(PRESETS["digits"], {"heads.epochs": 1, "heads.batch_size": 300})
     monkeypatch.setitem(PRESETS, "digits", short)
     script = (EXAMPLES / "digits.py").read_text()
     exec(compile(script, "digits.py", "exec"), {"__name__": "__main__"})

@@ -5,30 +5,30 @@ import pytest
 
 from dcdc.config import with_values
 from dcdc.data import from_arrays
-from dcdc.presets import preset
+from dcdc.prepare.presets import preset
 from dcdc.run import run
 
 TINY = {
     "n_clusters": 3,
     "data.size": 12,
-    "network.trunk": "small",
+    "network.backbone": "small",
     "network.over_clusters": 12,
     "network.mean": None,
     "network.std": None,
     "augment.resize_to": 14,
     "augment.crop_scale": (0.6, 1.0),
     "augment.hue": 0.4,
-    "instance.epochs": 10,
-    "instance.batch_size": 60,
-    "train.epochs": 4,
-    "train.batch_size": 60,
-    "train.neighbours": 5,
+    "contrast.epochs": 10,
+    "contrast.batch_size": 60,
+    "heads.epochs": 4,
+    "heads.batch_size": 60,
+    "heads.neighbours": 5,
     "train.threads": 1,
     "train.device": "cpu",
     "train.evaluate_every": 100,
     "self_label.epochs": 2,
 }
-LEARNING_RATES = ("instance.learning_rate", "train.learning_rate", "self_label.learning_rate")
+LEARNING_RATES = ("contrast.learning_rate", "heads.learning_rate", "self_label.learning_rate")
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dcdc.reproduce.chosen_epoch import best_by_labels
-from dcdc.reproduce.summary import Figure, dotted
+from dcdc.experiments.chosen_epoch import best_by_labels
+from dcdc.experiments.rows import Figure, dotted
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -2,19 +2,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 import dcdc
 from dcdc.config import to_mapping, with_values
-from dcdc.config_for_images import resolve
 from dcdc.data import Skipped
 from dcdc.errors import InputError
+from dcdc.prepare.resolve import resolve
 from dcdc.run import add_sample, run
 from dcdc.run_folder import RunFolder
 
 
 @pytest.fixture
 def good_config(tiny_config):
-    values = {"train.over_clustering_first": 2, "train.head_start": "k-means"}
+    values = {"heads.over_clustering_first": 2, "heads.initialisation": "k-means"}
     return with_values(tiny_config, values)
 
 
@@ -66,7 +67,7 @@ def test_without_a_folder_nothing_is_written(good_config, tiny_set, tmp_path, mo
 
 def test_a_run_can_begin_with_given_weights(good_config, tiny_set):
     first = run(good_config, tiny_set)
-    values = {"train.over_clustering_first": 0, "train.head_start": "random", "train.epochs": 1}
+    values = {"heads.over_clustering_first": 0, "heads.initialisation": "random", "heads.epochs": 1}
     weights = first.model.network.state_dict()
     second = run(with_values(good_config, values), tiny_set, weights=weights)
     assert second.history[0]["loss"] < first.history[0]["loss"]
@@ -91,11 +92,11 @@ def test_skipped_images_are_listed_in_the_folder(good_config, tiny_set, tmp_path
 def test_a_finished_run_can_become_longer_and_ends_as_a_long_one(good_config, tiny_set, tmp_path):
     straight = run(good_config, tiny_set)
     folder = RunFolder.create(tmp_path / "run")
-    run(with_values(good_config, {"train.epochs": 3}), tiny_set, folder=folder)
+    run(with_values(good_config, {"heads.epochs": 3}), tiny_set, folder=folder)
     longer = run(good_config, tiny_set, folder=folder, resume=True)
     assert np.array_equal(longer.assigned.probabilities, straight.assigned.probabilities)
     assert [record["epoch"] for record in longer.history] == [1, 2, 3, 4]
-    assert folder.read_config()["train"]["epochs"] == 4
+    assert [table["epochs"] for table in folder.read_config()["phases"]] == [4]
 
 
 @pytest.fixture
@@ -103,9 +104,10 @@ def three_phases(good_config):
     return with_values(
         good_config,
         {
-            "instance.epochs": 2,
-            "instance.batch_size": 16,
-            "train.neighbours": 3,
+            "phases": ("contrast", "heads", "self_label"),
+            "contrast.epochs": 2,
+            "contrast.batch_size": 16,
+            "heads.neighbours": 3,
             "self_label.epochs": 2,
             "self_label.batch_size": 16,
             "self_label.threshold": 0.6,
@@ -113,19 +115,23 @@ def three_phases(good_config):
     )
 
 
-@pytest.mark.parametrize("kind", ["contrast", "prediction"])
+@pytest.mark.parametrize("features", ["contrast", "byol"])
 def test_a_run_in_three_phases_leaves_a_model_that_answers_the_same(
-    three_phases, tiny_set, tmp_path, kind
+    three_phases, tiny_set, tmp_path, features
 ):
-    """Without the slow copy, which is of the training alone."""
-    three_phases = with_values(three_phases, {"instance.kind": kind})
+    """Without what phases add to the network, which is of the training alone."""
+    if features == "byol":
+        phases = {"phases": ("byol", "heads", "self_label"), "byol.batch_size": 16}
+        three_phases = with_values(three_phases, phases | {"byol.epochs": 2})
     folder = RunFolder.create(tmp_path / "run")
     result = run(three_phases, tiny_set, folder=folder)
     assert result.metrics["epochs"] == 2 + 4 + 2
     assert [line["phase"] for line in folder.read_history()] == (
-        ["instance"] * 2 + ["heads"] * 4 + ["self_label"] * 2
+        [features] * 2 + ["heads"] * 4 + ["self_label"] * 2
     )
-    assert not any(name.startswith("slow_copy") for name in folder.read_model())
+    with safe_open(folder.model_file, "pt") as written:
+        assert not any(name.startswith("parts") for name in written.keys())  # noqa: SIM118
+    assert list(result.model.network.parts) == []
     model = dcdc.load(folder.path)
     assert np.array_equal(model.predict_proba(tiny_set.images), result.assigned.probabilities)
     again = run(three_phases, tiny_set, folder=folder, resume=True)  # nothing is left to do
@@ -135,11 +141,11 @@ def test_a_run_in_three_phases_leaves_a_model_that_answers_the_same(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"train.epochs": 5}, r"train.epochs is 5, was 4"),
+        ({"heads.epochs": 5}, r"heads.epochs is 5, was 4"),
         ({"self_label.epochs": 3}, r"self_label.epochs is 3, was 2"),
-        ({"self_label.epochs": 0, "train.epochs": 5}, r"self_label.epochs is 0, was 2"),
-        ({"instance.epochs": 3}, r"instance.epochs is 3, was 2"),
-        ({"train.neighbours": 4}, r"train.neighbours is 4, was 3"),
+        ({"self_label.epochs": 0, "heads.epochs": 5}, r"self_label.epochs is 0, was 2"),
+        ({"contrast.epochs": 3}, r"contrast.epochs is 3, was 2"),
+        ({"heads.neighbours": 4}, r"heads.neighbours is 4, was 3"),
     ],
 )
 def test_a_run_that_ends_in_self_labels_cannot_become_longer(
@@ -157,7 +163,7 @@ def test_a_run_without_self_labels_can_become_longer_after_instance_epochs(
     config = with_values(three_phases, {"self_label.epochs": 0})
     straight = run(config, tiny_set)
     folder = RunFolder.create(tmp_path / "run")
-    run(with_values(config, {"train.epochs": 3}), tiny_set, folder=folder)
+    run(with_values(config, {"heads.epochs": 3}), tiny_set, folder=folder)
     longer = run(config, tiny_set, folder=folder, resume=True)
     assert np.array_equal(longer.assigned.probabilities, straight.assigned.probabilities)
     assert [record["epoch"] for record in longer.history] == [1, 2, 3, 4, 5, 6]
@@ -169,9 +175,9 @@ def test_resume_with_another_config_names_the_difference(good_config, tiny_set, 
     before = folder.config_file.read_text()
     for values, message in (
         ({"train.seed": 5}, r"train.seed is 5, was 0"),
-        ({"loss.temperature": 0.3}, r"loss.temperature is 0.3, was 0.5"),
-        ({"train.epochs": 3}, r"train.epochs is 3, was 4"),
-        ({"train.epochs": 9, "train.schedule": "cosine"}, r"train.epochs is 9, was 4"),
+        ({"heads.temperature": 0.3}, r"heads.temperature is 0.3, was 0.5"),
+        ({"heads.epochs": 3}, r"heads.epochs is 3, was 4"),
+        ({"heads.epochs": 9, "heads.schedule": "cosine"}, r"heads.epochs is 9, was 4"),
     ):
         with pytest.raises(InputError, match=message):
             run(with_values(good_config, values), tiny_set, folder=folder, resume=True)

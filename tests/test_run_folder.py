@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError
 from dcdc.run_folder import RunFolder, write_assignments
 
@@ -13,8 +14,10 @@ def test_a_folder_that_exists_is_refused_with_the_ways_out(tmp_path):
     (tmp_path / "run").mkdir()
     folder = RunFolder.create(tmp_path / "run")  # empty is as good as new
     folder.write_config({"n_clusters": 3})
-    with pytest.raises(InputError, match=r"exists: .*--resume.*--overwrite.*--run"):
+    with pytest.raises(InputError) as caught:
         RunFolder.create(folder.path)
+    ways = "go on with it by --resume, replace it by --overwrite, or choose another by --run"
+    assert caught.value.told(COMMAND_LINE) == f"run folder {folder.path} exists: {ways}"
 
 
 def test_overwriting_replaces_a_run_but_nothing_else(tmp_path):
@@ -49,8 +52,9 @@ def test_json_that_is_damaged_is_named(tmp_path):
 def test_a_run_without_its_results_says_how_to_finish(tmp_path):
     folder = RunFolder(tmp_path)
     for read in (folder.read_model, folder.read_assignments):
-        with pytest.raises(InputError, match="yet: finish it by dcdc fit --resume"):
+        with pytest.raises(InputError) as caught:
             read()
+        assert "yet: finish it by dcdc fit --resume" in caught.value.told(COMMAND_LINE)
 
 
 def test_the_model_comes_back_and_a_damaged_one_is_named(tmp_path):

@@ -155,12 +155,20 @@ DAMAGES = {
         "is damaged",
     ),
     "weights of another model": (change_config(n_clusters=7), "does not fit"),
-    "next format": (change_config(format=2), "has format 2, this dcdc reads format 1"),
+    "next format": (change_config(format=3), "has format 3, this dcdc reads format 2"),
     "unknown key": (change_config(colour="red"), r"config.json: unknown config key 'colour'"),
+    "unknown phase": (
+        change_config(phases=[{"kind": "head"}]),
+        r"config.json: unknown phase 'head'; did you mean 'heads'\?",
+    ),
+    "unknown backbone": (
+        change_config(network={"backbone": "smal", "mean": [0.5], "std": [0.1]}),
+        r"unknown backbone 'smal'; did you mean 'small'\?",
+    ),
     "not filled in": (change_config(n_clusters=None), "does not describe a model"),
     "no pixels": (change_config(data={"size": None}), "does not describe a model"),
     "no deviation": (
-        change_config(network={"trunk": "small", "mean": [0.5], "std": [0.0]}),
+        change_config(network={"backbone": "small", "mean": [0.5], "std": [0.0]}),
         "does not describe a model: .*std",
     ),
     "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "cannot read"),

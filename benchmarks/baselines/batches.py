@@ -1,14 +1,16 @@
 """A batch as the reference has it: every image, and its perturbed repeats."""
 
 from dcdc.bench.case import Case
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.resolve import batch_sizes
 
 
 def batch_size(case: Case) -> int:
-    return case.config.train.batch_size
+    return batch_sizes(case.config)["heads"]
 
 
 def n_copies(case: Case) -> int:
-    return batch_size(case) * (1 + case.config.train.n_repeats)
+    return batch_size(case) * (1 + heads_of(case.config).n_repeats)
 
 
 def image_shape(case: Case) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The trunk's convolutions, in the shapes that a step gives them."""
+"""The backbone's convolutions, in the shapes that a step gives them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def convolutions_of(case: Case) -> list[Convolution]:
         shapes = tuple(inputs[0].shape), tuple(module.weight.shape)
         found.append(Convolution(*shapes, how, is_first=not found))
 
-    for module in network.trunk.modules():
+    for module in network.backbone.modules():
         if isinstance(module, nn.Conv2d):
             module.register_forward_pre_hook(note)
     network(torch.empty(copies_shape(case), device="meta"))

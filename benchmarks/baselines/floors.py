@@ -13,7 +13,7 @@ from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import Timing, time_calls
 from dcdc.runtime.device import choose_fastest_convolutions
 
-CONVOLUTIONS = "convolutions of the trunk"
+CONVOLUTIONS = "convolutions of the backbone"
 ARITHMETIC = "arithmetic at the matrix rate"
 _CUDA_SIDE, _SIDE = 8192, 1024
 

@@ -17,32 +17,32 @@ def build_plain_network(config: RunConfig) -> "PlainNetwork":
     network = config.network
     assert config.n_clusters is not None
     assert network.mean is not None
-    return PlainNetwork(network.trunk, len(network.mean), config.n_clusters, sobel=network.sobel)
+    return PlainNetwork(network.backbone, len(network.mean), config.n_clusters, sobel=network.sobel)
 
 
 class PlainNetwork(nn.Module):
     """Normalised images, B x C x H x W, to the assignments of one head, B x K."""
 
-    def __init__(self, trunk: str, in_channels: int, n_clusters: int, *, sobel: bool) -> None:
+    def __init__(self, backbone: str, in_channels: int, n_clusters: int, *, sobel: bool) -> None:
         super().__init__()
         self.sobel = sobel
         across = torch.tensor([[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]])
         self.edges: Tensor
         self.register_buffer("edges", torch.stack([across, across.T])[:, None])
-        trunk_channels = 2 if sobel else in_channels
-        self.trunk: nn.Module
-        if trunk == "small":
-            self.trunk, n_features = _small_trunk(trunk_channels), 256
-        elif trunk not in _RESNETS:
-            raise InputError(f"the reference has no trunk {trunk}: leave it out by --what steps")
+        seen_channels = 2 if sobel else in_channels
+        self.backbone: nn.Module
+        if backbone == "small":
+            self.backbone, n_features = _small(seen_channels), 256
+        elif backbone not in _RESNETS:
+            raise InputError(f"the reference has no {backbone}: leave it out by --what steps")
         else:
-            self.trunk, n_features = _resnet(trunk_channels, _RESNETS[trunk]), 512
+            self.backbone, n_features = _resnet(seen_channels, _RESNETS[backbone]), 512
         self.head = nn.Linear(n_features, n_clusters)
 
     def forward(self, images: Tensor) -> Tensor:
         if self.sobel:
             images = F.conv2d(images.mean(1, keepdim=True), self.edges, padding=1)
-        return torch.softmax(self.head(self.trunk(images)), 1)
+        return torch.softmax(self.head(self.backbone(images)), 1)
 
 
 class _Block(nn.Module):
@@ -79,7 +79,7 @@ def _resnet(in_channels: int, n_blocks: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-def _small_trunk(in_channels: int) -> nn.Sequential:
+def _small(in_channels: int) -> nn.Sequential:
     return nn.Sequential(
         *_convolution(in_channels, 32),
         *_convolution(32, 64),

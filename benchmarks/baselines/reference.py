@@ -19,7 +19,7 @@ from dcdc.bench.cuda import peak_bytes, start_peak
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
 from dcdc.networks import CLUSTER_HEAD
-from dcdc.objectives_from_config import build_loss
+from dcdc.phases.heads import heads_of
 from dcdc.runtime.device import choose_fastest_convolutions
 
 STEP_ALONE = "eager step, no loading"
@@ -50,7 +50,7 @@ def pil_copies(case: Case) -> PilCopies:
     assert config.network.std is not None
     return PilCopies(
         size=config.data.size,
-        n_repeats=config.train.n_repeats,
+        n_repeats=heads_of(config).n_repeats,
         mean=config.network.mean,
         std=config.network.std,
         **asdict(config.augment),
@@ -59,8 +59,9 @@ def pil_copies(case: Case) -> PilCopies:
 
 def build_reference_step(case: Case, device: torch.device) -> ReferenceStep:
     network = build_plain_network(case.config).to(device)
-    optimiser = torch.optim.Adam(network.parameters(), lr=case.config.train.learning_rate)
-    loss_of = build_loss(case.config.loss)
+    heads = heads_of(case.config)
+    optimiser = torch.optim.Adam(network.parameters(), lr=heads.learning_rate)
+    loss_of = heads.loss_function()
 
     def step(copies: list[Tensor]) -> Tensor:
         original, *perturbed = (copy.to(device, non_blocking=True) for copy in copies)

@@ -1,4 +1,4 @@
-"""The reading of class labels, of any integer or string type, that every room shares."""
+"""The reading of class labels, of any integer or string type, that several packages share."""
 
 from typing import Any
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dcdc.assembly import build_model, build_training
 from dcdc.config import (
     NEUTRAL_KEYS,
     RunConfig,
@@ -23,8 +22,6 @@ from dcdc.config import (
     to_mapping,
     with_values,
 )
-from dcdc.config_for_images import resolve
-from dcdc.copies_from_config import build_perturbed_copy
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
 from dcdc.engine.assignment import Assigned
@@ -35,6 +32,8 @@ from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
+from dcdc.prepare.assembly import build_model, build_training
+from dcdc.prepare.resolve import perturbed_copy, resolve
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import cpu_threads, describe_device
@@ -129,12 +128,16 @@ def _run(
         if stopped.signal != "SIGINT" or not training.trainer.return_to_finished_epoch():
             raise
         stopped_by = stopped.signal
-    training.model.network.drop_slow_copy()  # of the training alone
+    training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
     assigned = training.model.assign_store(training.store)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": training.trainer.epoch,
         "seed": config.train.seed,
+        "phases": [
+            {"name": name, "label": phase.label, "color": phase.color}
+            for name, phase in config.active_phases.items()
+        ],
         "training_seconds": round(seconds, 2),
         "device": describe_device(training.model.device),
         "torch": torch.__version__,
@@ -152,8 +155,8 @@ def _run(
         if folder is not None:
             _write_results(folder, image_set, training.model, assigned, metrics)
 
-    processes.all_wait_for(write)
-    if processes.highest(folder is not None):
+    processes.with_barrier(write)
+    if processes.all_reduce_max(folder is not None):
         sample = _sample(config, training.model, training.store)
         if folder is not None:
             folder.write_sample(sample._asdict())
@@ -247,17 +250,26 @@ def _resumable(config: RunConfig, folder: RunFolder) -> RunConfig:
     """The config to go on with: the stored one, but for what may change between sessions."""
     stored = read_config(folder)
     changed = differences(config, stored)
-    # A constant rate does not know how long the run is, so it may become longer.
-    may_grow = config.train.schedule == "constant" and not config.self_label.epochs
-    if may_grow and config.train.epochs > stored.train.epochs:
-        changed.pop("train.epochs", None)
+    for key in _longer(config, stored):
+        changed.pop(key, None)
     if changed:
         listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())
         raise InputError(
-            f"cannot resume {folder.path} with another config ({listed}): drop the change, or "
-            "start a new run by --run"
+            f"cannot resume {folder.path} with another config ({listed})",
+            remedy=("drop the change", "start a new run by {run}"),
         )
     return config
+
+
+def _longer(config: RunConfig, stored: RunConfig) -> list[str]:
+    """The key of the last phase's epochs, where it may go on: a constant rate does not know how
+    long the run is."""
+    ours, theirs = config.active_phases, stored.active_phases
+    if not ours or list(ours) != list(theirs):
+        return []
+    name = list(ours)[-1]
+    grows = ours[name].schedule == "constant" and ours[name].epochs > theirs[name].epochs
+    return [f"{name}.epochs"] if grows else []
 
 
 def _metrics(config: RunConfig, image_set: ImageSet, assigned: Assigned) -> dict[str, Any]:
@@ -308,8 +320,7 @@ def _write_results(
 
 
 def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:
-    perturbed_copy = build_perturbed_copy(config, n_repeats=1)
-    return take_sample(model, store, perturbed_copy, config.train.seed)
+    return take_sample(model, store, perturbed_copy(config, 1), config.train.seed)
 
 
 def target_names(image_set: ImageSet) -> list[str] | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from dcdc.config.keys import flatten
 from dcdc.engine import model_files
 from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.history import HISTORY, read_history
@@ -45,11 +46,18 @@ class RunFolder:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             if not overwrite:
                 raise InputError(
-                    f"run folder {path} exists: go on with it by --resume, replace it by "
-                    "--overwrite, or choose another by --run"
+                    f"run folder {path} exists",
+                    remedy=(
+                        "go on with it by {resume}",
+                        "replace it by {overwrite}",
+                        "choose another by {run}",
+                    ),
                 )
             if not folder.config_file.is_file():
-                raise InputError(f"{path} is not a run folder, so it is not overwritten: use --run")
+                raise InputError(
+                    f"{path} is not a run folder, so it is not overwritten",
+                    remedy="choose another by {run}",
+                )
             shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return folder
@@ -68,6 +76,10 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         return model_files.read_config(self.config_file)
+
+    def read_flat_config(self) -> dict[str, Any]:
+        """Every value by its `section.key`."""
+        return flatten(self.read_config())
 
     def write_job(self, job: str) -> None:
         """The name under which torchrun started it."""
@@ -93,8 +105,8 @@ class RunFolder:
     def read_model(self) -> dict[str, torch.Tensor]:
         if not self.model_file.is_file():
             raise InputError(
-                f"{self.path} has no model yet: finish it by dcdc fit --resume, or add its "
-                f"{self.model_file.name}"
+                f"{self.path} has no model yet",
+                remedy=("finish it by dcdc fit {resume}", f"add its {self.model_file.name}"),
             )
         return model_files.read_weights(self.model_file)
 
@@ -113,7 +125,9 @@ class RunFolder:
 
     def read_assignments(self) -> pa.Table:
         if not self.assignments_file.is_file():
-            raise InputError(f"{self.path} has no assignments yet: finish it by dcdc fit --resume")
+            raise InputError(
+                f"{self.path} has no assignments yet", remedy="finish it by dcdc fit {resume}"
+            )
         try:
             return pq.read_table(self.assignments_file)
         except (OSError, pa.ArrowException) as error:
@@ -143,15 +157,15 @@ class RunFolder:
             features = read_arrays(file).get("features")
         except DamagedArraysError as error:
             raise InputError(
-                f"{file} is damaged ({error}): remove it, and images unlike the training set are "
+                f"{file} is damaged ({error}): remove it, and out-of-distribution images are "
                 "no longer told"
             ) from None
         fits = features is not None and features.ndim == 2 and features.dtype.kind == "f"
         if features is None or not fits or features.shape[1] != n_features:
             found = "no features" if features is None else f"features of shape {features.shape}"
             raise InputError(
-                f"{file} has {found}, the model has {n_features} an image: remove it, and images "
-                "unlike the training set are no longer told"
+                f"{file} has {found}, the model has {n_features} an image: remove it, and "
+                "out-of-distribution images are no longer told"
             )
         return features if np.isfinite(features).all() else None
 

@@ -12,5 +12,5 @@ def cpu() -> torch.device:
 @pytest.fixture
 def digits():
     """4 images, 2 repeats."""
-    values = {"train.device": "cpu", "train.batch_size": 4}
-    return build_case("digits", values, ["network.trunk=small", "train.n_repeats=2"])
+    values = {"train.device": "cpu", "heads.batch_size": 4}
+    return build_case("digits", values, ["network.backbone=small", "heads.n_repeats=2"])

@@ -8,7 +8,8 @@ import torch
 from dcdc.bench import PARTS, perturbations, session
 from dcdc.bench.case import build_case, random_images
 from dcdc.bench.session import Session, measure
-from dcdc.presets import preset
+from dcdc.config import with_values
+from dcdc.prepare.presets import preset
 
 
 @pytest.fixture(autouse=True)
@@ -44,23 +45,21 @@ def test_both_heads_in_turn_or_together(digits):
     (over, cluster, _), _ = rows_of(digits, parts=["steps"])
     assert over.measured.details["heads"] == ["over_clustering_head"]
     assert cluster.measured.details["heads"] == ["cluster_head"]
-    joint = replace(
-        digits, config=replace(digits.config, train=replace(digits.config.train, heads="joint"))
-    )
+    joint = replace(digits, config=with_values(digits.config, {"heads.order": "joint"}))
     (row, _), _ = rows_of(joint, parts=["steps"])
     assert row.measured.details["heads"] == ["cluster_head", "over_clustering_head"]
     assert (row.measured.images, row.measured.copies) == (4, 12)
 
 
 def test_every_phase_of_a_recipe_has_its_step_and_its_own_batch():
-    values = {"train.device": "cpu", "train.batch_size": 4}
+    values = {"train.device": "cpu", "heads.batch_size": 4}
     settings = [
-        *("network.trunk=small", "train.n_repeats=2", "instance.batch_size=6"),
+        *("network.backbone=small", "heads.n_repeats=2", "contrast.batch_size=6"),
         "self_label.batch_size=8",
     ]
     rows, _ = rows_of(build_case("cifar10", values, settings), parts=["steps"])
     assert [row.name for row in rows] == [
-        "instance step, projection",
+        "contrast step, contrast",
         "heads step, cluster head and over clustering head",
         "self label step, cluster head",
     ]
@@ -88,9 +87,7 @@ def test_threads_are_the_presets_and_come_back(digits, monkeypatch):
         "dcdc.bench.steps.time_calls", lambda *_: seen.append(torch.get_num_threads())
     )
     before = torch.get_num_threads()
-    two = replace(
-        digits, config=replace(digits.config, train=replace(digits.config.train, threads=2))
-    )
+    two = replace(digits, config=with_values(digits.config, {"train.threads": 2}))
     rows_of(two, parts=["steps"])
     assert seen == [2, 2, 2]
     assert torch.get_num_threads() == before
@@ -109,5 +106,5 @@ def test_images_are_as_many_as_fit_and_of_the_presets_shape(name, shape):
 
 
 def test_there_are_enough_images_for_a_large_batch():
-    case = build_case("digits", {"train.device": "cpu", "train.batch_size": 30_000}, [])
+    case = build_case("digits", {"train.device": "cpu", "heads.batch_size": 30_000}, [])
     assert case.image_set.n_images == 60_000

@@ -10,8 +10,8 @@ from dcdc.bench.case import build_case
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-ON_CPU = {"train.device": "cpu", "train.batch_size": 4}
-SMALL = ["network.trunk=small", "train.n_repeats=2"]
+ON_CPU = {"train.device": "cpu", "heads.batch_size": 4}
+SMALL = ["network.backbone=small", "heads.n_repeats=2"]
 
 
 @pytest.fixture

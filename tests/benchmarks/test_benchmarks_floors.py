@@ -11,7 +11,7 @@ from dcdc.bench.case import build_case
 COPIES = 12
 
 
-def test_layers_are_the_trunks_for_all_copies_of_a_batch(digits):
+def test_layers_are_the_backbones_for_all_copies_of_a_batch(digits):
     layers = convolutions_of(digits)
     shapes = [(layer.input_shape, layer.weight_shape) for layer in layers]
     assert shapes == [
@@ -22,7 +22,7 @@ def test_layers_are_the_trunks_for_all_copies_of_a_batch(digits):
     assert [layer.is_first for layer in layers] == [True, False, False]
 
 
-def test_layers_of_the_papers_trunk():
+def test_layers_of_the_papers_backbone():
     layers = convolutions_of(build_case("cifar10-paper", {"train.device": "cpu"}, []))
     assert len(layers) == 1 + 32 + 3  # the stem, two a block, a projection in three stages
     assert layers[0].input_shape == (200, 2, 32, 32)  # Sobel's two edges

@@ -2,24 +2,24 @@ import pytest
 import torch
 
 from baselines.plain_network import PlainNetwork
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, build_backbone
 
 
 @pytest.mark.parametrize(
-    ("trunk", "channels", "sobel"),
+    ("backbone", "channels", "sobel"),
     [("small", 1, False), ("resnet18", 3, False), ("resnet34", 3, True)],
 )
-def test_it_computes_what_our_network_does(trunk, channels, sobel):
+def test_it_computes_what_our_network_does(backbone, channels, sobel):
     torch.manual_seed(0)
     ours = ClusteringNetwork(
-        trunk=trunk,
+        build_backbone(backbone, 2 if sobel else channels),
         in_channels=channels,
         n_clusters=5,
         sobel=sobel,
         mean=[0.0] * channels,
         std=[1.0] * channels,
     )
-    plain = PlainNetwork(trunk, channels, 5, sobel=sobel)
+    plain = PlainNetwork(backbone, channels, 5, sobel=sobel)
     with torch.no_grad():
         for weight, same in zip(ours.parameters(), plain.parameters(), strict=True):
             same.copy_(weight)  # refuses another shape

@@ -13,11 +13,11 @@ from baselines import floors, stores
 from dcdc.bench import perturbations
 from dcdc.bench.case import random_images
 from dcdc.bench.session import measure
-from dcdc.presets import preset
+from dcdc.prepare.presets import preset
 
 TINY = [
     *("--preset", "digits", "--device", "cpu", "--batch-size", "4", "--seconds", "0.02"),
-    *("--workers", "1", "--set", "train.n_repeats=2"),
+    *("--workers", "1", "--set", "heads.n_repeats=2"),
 ]
 
 

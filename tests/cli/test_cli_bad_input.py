@@ -69,11 +69,20 @@ def test_a_corrupt_image_is_named_and_refused_or_skipped(dcdc, refused, images, 
     ("flags", "message"),
     [
         (("--clusters", "21"), "20 images cannot fill 21 clusters"),
-        (("--clusters", "1"), "n_clusters = 1 must be at least 2"),
+        (("--clusters", "1"), "--clusters 1 must be at least 2"),
         (("--clusters", "3", "--batch-size", "21"), "batch of 21 is larger than the set of 20"),
-        ((), "say how many --clusters"),
+        ((), "no classes to count: say by --clusters how many"),
         (("--clusters", "3", "--preset", "cifr10-paper"), "did you mean 'cifar10-paper'?"),
-        (("--clusters", "3", "--set", "train.epoch=1"), "did you mean 'train.epochs'?"),
+        (("--clusters", "3", "--set", "heads.epoch=1"), "did you mean 'heads.epochs'?"),
+        (("--clusters", "3", "--set", "train.epochs=1"), "is called 'heads.epochs' now"),
+        (
+            ("--clusters", "3", "--set", "heads.temperature=-1"),
+            "--set heads.temperature=-1.0 must be above 0",
+        ),
+        (
+            ("--clusters", "3", "--set", "phases=heds"),
+            "unknown phase 'heds'; did you mean 'heads'?",
+        ),
         (("--clusters", "3", "--config", "none.toml"), "cannot read config none.toml"),
         (("--clusters", "3", "--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("--clusters", "3", "--baseline", "kmeans"), "did you mean 'k-means'?"),
@@ -127,10 +136,10 @@ def test_resume_of_what_is_no_run(refused):
 @pytest.mark.usefixtures("finished")
 def test_resume_with_a_changed_config_says_what_differs(refused):
     line = refused(
-        "fit", "--run", "runs/tiny", "--resume", "--seed", "4", "--set", "loss.temperature=2"
+        "fit", "--run", "runs/tiny", "--resume", "--seed", "4", "--set", "heads.temperature=2"
     )
     assert "train.seed is 4, was 0" in line
-    assert "loss.temperature is 2.0, was 0.5" in line
+    assert "heads.temperature is 2.0, was 0.5" in line
 
 
 def test_predicting_with_a_damaged_or_unfinished_run(refused, finished, tiny_file):

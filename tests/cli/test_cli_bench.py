@@ -4,13 +4,13 @@ import signal
 
 import pytest
 
-from dcdc.assembly import build_training
 from dcdc.bench import PARTS, perturbations, session, steps
 from dcdc.bench.rows import Trial
+from dcdc.prepare.assembly import build_training
 
 TINY = [
     *("--preset", "digits", "--device", "cpu", "--batch-size", "4", "--seconds", "0.02"),
-    *("--set", "train.n_repeats=2"),
+    *("--set", "heads.n_repeats=2"),
 ]
 ROW_KEYS = {
     *("part", "preset", "name", "not_possible"),
@@ -37,7 +37,8 @@ def test_a_table_on_stdout_and_everything_in_json(dcdc, tmp_path):
         *("complete", "configs", "rows"),
     }
     assert record["complete"] is True
-    assert record["configs"]["digits"]["train"]["batch_size"] == 4
+    heads, _ = record["configs"]["digits"]["phases"]
+    assert (heads["kind"], heads["batch_size"]) == ("heads", 4)
     assert [row["part"] for row in record["rows"]] == [
         *("steps", "steps", "steps", "perturbations", "perturbations")
     ]
@@ -87,8 +88,8 @@ def test_ctrl_c_leaves_what_was_measured(dcdc, monkeypatch, tmp_path):
         (("--seconds", "0"), "--seconds is 0.0"),
         (("--seconds", "nan"), "--seconds is nan"),
         (("--device", "gpu"), "not one of auto, cpu, cuda, mps"),
-        (("--batch-size", "1"), "train.batch_size = 1 must be at least 2"),
-        (("--set", "train.bach_size=4"), "did you mean 'train.batch_size'?"),
+        (("--batch-size", "1"), "--batch-size 1 must be at least 2"),
+        (("--set", "heads.bach_size=4"), "did you mean 'heads.batch_size'?"),
         (("--set", "augment.hue=2"), "hue is 2"),
         (("--json", "."), "is a folder"),
     ],

@@ -15,9 +15,9 @@ import pytest
 from dcdc.methods import METHODS, register_method
 
 SMALL = [
-    *("--set", "dcdc.train.epochs=4", "--set", "dcdc.network.over_clusters=6"),
-    *("--set", "dcdc.train.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
-    *("--set", "dcdc.train.batch_size=16", "--device", "cpu"),
+    *("--set", "dcdc.heads.epochs=4", "--set", "dcdc.network.over_clusters=6"),
+    *("--set", "dcdc.heads.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
+    *("--set", "dcdc.heads.batch_size=16", "--device", "cpu"),
 ]
 WRITE_PAGE = "dcdc.experiments.compare_page.write_page"
 """Drawing takes longer than such runs."""
@@ -70,12 +70,12 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
     code, out, err = dcdc(
         *("compare", tiny_file, "--methods", "dcdc,k-means", "--device", "cpu"),
-        *("--set", "dcdc.train.batch_size=49", "--dataset", "cifar10"),
+        *("--set", "dcdc.heads.batch_size=49", "--dataset", "cifar10"),
     )
     assert code == 1
     last = err.splitlines()[-1]
     assert last.startswith("dcdc: 1 of 2 runs are left, 1 failed: a batch of 49 is larger")
-    assert "go on with: dcdc compare" in last
+    assert "images: lower --set dcdc.heads.batch_size; go on with: dcdc compare" in last
     assert "Traceback" not in err
     (row,) = [line for line in out.splitlines() if line.startswith("DCDC")]
     assert row.split() == ["DCDC", "-", "-", "-", "-", ".585", ".699", ".506", "-", "-"]
@@ -146,13 +146,18 @@ def test_a_folder_of_another_comparison_is_left_alone(dcdc, tiny_file, tmp_path)
         (("FILE", "--methods", ","), "names none: give all, or some of k-means, "),
         (("FILE", "--seeds", "0"), "--seeds is 0: give at least 1"),
         (("FILE", "--minutes", "0"), "--minutes is 0.0: give a number above 0"),
-        (("FILE", "--clusters", "1"), "n_clusters = 1 must be at least 2 (--clusters)"),
+        (("FILE", "--clusters", "1"), "dcdc: --clusters 1 must be at least 2"),
         (("FILE", "--clusters", "49"), "49 clusters for 48 images: give --clusters from 2 to 48"),
         (("FILE", "--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("FILE", "--on-bad", "ignore"), "not one of refuse, skip"),
         (("FILE", "--dataset", "cifr10"), "unknown data set 'cifr10'; did you mean 'cifar10'?"),
         (("FILE", "--set", "k-means.n_inti=3"), "did you mean 'n_init'?"),
-        (("FILE", "--set", "n_init=3"), "is not METHOD.KEY=VALUE"),
+        (("FILE", "--set", "n_init=3"), "--set n_init=3 is not METHOD.KEY=VALUE"),
+        (("FILE", "--set", "dcdc.heads.epochs=0"), "--set dcdc.heads.epochs=0 must be at least 1"),
+        (
+            ("FILE", "--set", "dcdc.data.size=9"),
+            "data.size is no setting of one method: use --size",
+        ),
         (("FILE", "--out", "FILE"), "is a file: give a folder"),
         (("BLIND",), "no classes to count: say how many --clusters"),
         (("FLAT", "--clusters", "2"), "all 20 images are the same"),

@@ -68,7 +68,7 @@ def test_what_is_no_finished_run_is_refused(dcdc, finished):
 def test_a_model_folder_predicts_as_its_run(dcdc, finished, tiny_file, tmp_path):
     package.load(finished, "cpu").save(tmp_path / "model")
     assert dcdc("predict", "model", tiny_file) == dcdc("predict", finished, tiny_file)
-    (tmp_path / "model" / "config.json").write_text('{"format": 2}')
+    (tmp_path / "model" / "config.json").write_text('{"format": 3}')
     code, out, err = dcdc("predict", "model", tiny_file)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "this dcdc reads format 1" in err
+    assert "this dcdc reads format 2" in err

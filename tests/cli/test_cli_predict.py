@@ -8,7 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-COLUMNS = "name,cluster,confidence,target,runner_up,runner_up_confidence,unlike,unlike_score"
+COLUMNS = (
+    "name,cluster,confidence,target,runner_up,runner_up_confidence,"
+    "out_of_distribution,out_of_distribution_score"
+)
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_on_stdout_and_into_files_it_says_the_same(dcdc, finished, tiny_file, tm
     trained = pq.read_table(finished / "assignments.parquet").to_pydict()
     for name in ("name", "cluster", "target", "runner_up"):
         assert table[name] == trained[name]
-    assert table["unlike"] == [False] * 48
+    assert table["out_of_distribution"] == [False] * 48
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["cluster"] for line in lines] == table["cluster"]
 
@@ -110,14 +113,17 @@ def test_bad_images_are_refused_or_listed(dcdc, refused, finished, photos, tmp_p
     assert "skipped kind-1/01.png: " in err
 
 
-def test_an_older_model_says_once_that_it_cannot_tell_what_is_unlike(
+def test_an_older_model_says_once_that_it_cannot_tell_what_is_out_of_distribution(
     dcdc, finished, tiny_file, tmp_path
 ):
     (finished / "sample.npz").unlink()
     code, _, err = dcdc("predict", finished, tiny_file, "--out", "out.csv")
     assert code == 0
-    assert err.count("unlike") == 1
-    assert all(row["unlike"] == row["unlike_score"] == "" for row in read_csv(tmp_path / "out.csv"))
+    assert err.count("out of distribution") == 1
+    assert all(
+        row["out_of_distribution"] == row["out_of_distribution_score"] == ""
+        for row in read_csv(tmp_path / "out.csv")
+    )
     (finished / "sample.npz").write_bytes(b"torn")
     code, _, err = dcdc("predict", finished, tiny_file, "--out", "2.csv")
     assert (code, err.count("\n")) == (2, 1)
@@ -177,7 +183,7 @@ def test_arrays_of_other_channels_are_one_line(refused, finished, tmp_path):
 def test_a_model_of_another_format_or_shape_is_one_line(refused, finished, tiny_file):
     config = json.loads((finished / "config.json").read_text())
     (finished / "config.json").write_text(json.dumps({**config, "format": 99}))
-    assert "has format 99, this dcdc reads format 1" in refused(finished, tiny_file)
+    assert "has format 99, this dcdc reads format 2" in refused(finished, tiny_file)
     (finished / "config.json").write_text(json.dumps({**config, "n_clusters": 4}))
     assert "model.safetensors does not fit" in refused(finished, tiny_file)
 

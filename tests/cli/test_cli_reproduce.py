@@ -13,13 +13,13 @@ import pytest
 import torch
 
 SHRUNK = [
-    *("--set", "network.trunk=small", "--set", "data.size=8", "--set", "n_clusters=3"),
+    *("--set", "network.backbone=small", "--set", "data.size=8", "--set", "n_clusters=3"),
     *("--set", "network.mean=none", "--set", "network.std=none", "--set", "augment.resize_to=10"),
     *("--set", "train.threads=1", "--set", "train.checkpoint_every=1", "--device", "cpu"),
 ]
 UNDRAWN = "--no-report"
 """Drawing takes longer than such a run."""
-SMALL_BATCH = ("--set", "train.batch_size=16", "--set", "network.over_clusters=6")
+SMALL_BATCH = ("--set", "heads.batch_size=16", "--set", "network.over_clusters=6")
 
 
 @pytest.fixture(scope="session")
@@ -158,7 +158,7 @@ def test_several_seeds_have_a_mean_and_a_spread(dcdc, repeat, tmp_path):
     [
         (("mian",), "unknown table 'mian'; did you mean 'main'?"),
         (("main", "--dataset", "cifr10"), "unknown data set 'cifr10'; did you mean 'cifar10'?"),
-        (("repeat", "--dataset", "stl10"), "table repeat has no stl10"),
+        (("repeat", "--dataset", "stl10"), "table repeat has no stl10: give --dataset cifar100-20"),
         (("repeat",), "cifar100-20 is not here yet: dcdc data get cifar100-20"),
         (("repeat",), "(nor is tiny-imagenet)"),
         (("repeat", "--data", "cifar100-20=nowhere.npz"), "'nowhere.npz' does not exist"),
@@ -167,12 +167,14 @@ def test_several_seeds_have_a_mean_and_a_spread(dcdc, repeat, tmp_path):
         (("repeat", "--data", "x.npz"), "Write NAME=SOURCE"),
         (("repeat", "--seeds", "0"), "--seeds is 0: give at least 1"),
         (("repeat", "--minutes", "0"), "--minutes is 0.0: give a number above 0"),
-        (("repeat", "--epochs", "0"), "train.epochs = 0 must be at least 1"),
+        (("repeat", "--epochs", "0"), "dcdc: --epochs 0 must be at least 1"),
         (("repeat", "--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("repeat", "--set", "train.seed=1"), "use --seeds and --first-seed"),
-        (("repeat", "--set", "train.n_repeats=2"), "what they differ in"),
-        (("repeat", "--set", "train.epoch=2"), "did you mean 'train.epochs'?"),
+        (("repeat", "--set", "heads.n_repeats=2"), "what they differ in"),
+        (("repeat", "--set", "train.epoch=2"), "did you mean 'heads.epochs'?"),
         (("repeat", "--set", "train.threads"), "has no value"),
+        (("repeat", "--set", "heads.batch_size=1"), "--set heads.batch_size=1 must be at least 2"),
+        (("repeat", "--set", "n_clusters=1"), "--set n_clusters=1 must be at least 2"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(dcdc, tmp_path, arguments, message):

@@ -24,14 +24,14 @@ def test_every_number_of_a_line_has_its_curve():
         "epoch": 3,
         "seconds": 2,
         "loss": 1.5,
-        "instance": 1.0,
+        "contrast": 1.0,
         "cluster_head/class_view": 2.0,
     }
     record |= {"acc": 0.5, "active_clusters": 3, "sizes": [1, 2], "warnings": [], "phase": "heads"}
     assert scalars(record) == {
         "time/seconds": 2,
         "loss/loss": 1.5,
-        "loss/instance": 1.0,
+        "loss/contrast": 1.0,
         "cluster_head/class_view": 2.0,
         "scores/acc": 0.5,
         "partition/active_clusters": 3,
@@ -47,7 +47,7 @@ def test_the_events_of_a_run_are_its_history(dcdc, tiny_file, tiny_flags, tmp_pa
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     found = curves(run / "events")
     assert found["scores/acc"] == [(line["epoch"], pytest.approx(line["acc"])) for line in history]
-    more = ["--set", "train.epochs=6", "--no-report"]
+    more = ["--set", "heads.epochs=6", "--no-report"]
     code, _, err = dcdc("fit", "--run", str(run), "--resume", *more, "--tensorboard")
     assert code == 0, err
     assert [step for step, _ in curves(run / "events")["loss/loss"]] == [1, 2, 3, 4, 5, 6]

@@ -56,17 +56,46 @@ def test_on_a_terminal_there_is_a_progress_bar(on_terminal, tiny_file, tiny_flag
 
 
 def test_config_file_flags_and_set_are_laid_over_each_other(dcdc, tiny_file, tiny_flags, tmp_path):
-    (tmp_path / "run.toml").write_text("[train]\nepochs = 9\nseed = 5\nlearning_rate = 0.002\n")
+    (tmp_path / "run.toml").write_text(
+        "[train]\nseed = 5\n[heads]\nepochs = 9\nlearning_rate = 0.002\nn_repeats = 1\n"
+    )
     code, _, err = dcdc(
         *("fit", tiny_file, *tiny_flags, "--config", "run.toml", "--epochs", "3", "--no-report"),
-        *("--set", "train.learning_rate=0.003", "--set", "loss.temperature=0.7"),
+        *("--set", "heads.learning_rate=0.003", "--set", "heads.temperature=0.7"),
     )
     assert code == 0, err
     config = json.loads((tmp_path / "runs/tiny/config.json").read_text())
-    assert config["train"]["epochs"] == 3
     assert config["train"]["seed"] == 5
-    assert config["train"]["learning_rate"] == 0.003
-    assert config["loss"]["temperature"] == 0.7
+    (heads,) = config["phases"]
+    assert heads["kind"] == "heads"
+    assert heads["epochs"] == 3
+    assert heads["learning_rate"] == 0.003
+    assert heads["temperature"] == 0.7
+
+
+def test_phases_are_listed_by_a_flag_or_as_tables_of_a_config_file(
+    dcdc, tiny_file, tiny_flags, tmp_path
+):
+    listed = ("--set", "phases=contrast,heads", "--set", "contrast.epochs=1")
+    listed = (*listed, "--set", "contrast.batch_size=16", "--run", "listed")
+    code, _, err = dcdc("fit", tiny_file, *tiny_flags, *listed, "--no-report")
+    assert code == 0, err
+    (tmp_path / "run.toml").write_text(
+        '[[phases]]\nkind = "contrast"\nepochs = 1\nbatch_size = 16\n[[phases]]\nkind = "heads"\n'
+    )
+    tables = ("--config", "run.toml", "--run", "tables", "--no-report")
+    code, _, err = dcdc("fit", tiny_file, *tiny_flags, *tables)
+    assert code == 0, err
+    found = [
+        json.loads((tmp_path / name / "config.json").read_text()) for name in ("listed", "tables")
+    ]
+    for config in found:
+        assert [(table["kind"], table["epochs"]) for table in config["phases"]] == [
+            ("contrast", 1),
+            ("heads", 4),
+        ]
+    history = [json.loads(line) for line in (tmp_path / "listed/history.jsonl").open()]
+    assert [line["phase"] for line in history] == ["contrast", *["heads"] * 4]
 
 
 def test_a_config_file_may_name_the_images(dcdc, tiny_file, tiny_flags, tmp_path):
@@ -157,7 +186,7 @@ def test_a_damaged_sample_is_one_line(dcdc, finished):
 
 
 def test_runs_are_compared_on_one_page(dcdc, finished, tiny_file, tiny_flags, tmp_path):
-    other = ("--run", "runs/other", "--seed", "1", "--set", "loss.temperature=0.3", "--quiet")
+    other = ("--run", "runs/other", "--seed", "1", "--set", "heads.temperature=0.3", "--quiet")
     assert dcdc("fit", tiny_file, *tiny_flags, *other, "--no-report")[0] == 0
     before = {file: file.stat().st_mtime_ns for file in finished.rglob("*")}
     code, out, err = dcdc("report", finished, "runs/other")
@@ -190,26 +219,23 @@ def test_presets_are_listed_and_shown(dcdc):
     _, out, _ = dcdc("presets")
     assert "cifar10-paper" in out
     _, out, _ = dcdc("presets", "cifar10-paper")
-    assert "loss.temperature = 0.5" in out
+    assert "heads.temperature = 0.5" in out
 
 
-def test_a_sets_own_recipe_is_taken_where_the_machine_can_bear_it(monkeypatch, capfd):
-    from dcdc import config_for_images
-    from dcdc.cli.fit import _preset_of
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_recipe_that_the_machine_cannot_bear_is_passed_over_aloud(
+    tiny_config, tiny_set, capfd, quiet
+):
+    from dcdc.cli.fit import _announce, _Manner
+    from dcdc.prepare.prepare_run import Prepared
+    from dcdc.prepare.resolve import resolve
+    from dcdc.runtime.processes import ALONE
 
-    def found(source, quiet=False):
-        return _preset_of(source, lambda config: config, quiet)
-
-    monkeypatch.setattr(config_for_images, "has_gpu", lambda _: True)
-    assert found("cifar10") == found("cifar10:/data") == found("cifar10@train") == "cifar10"
-    assert found("photos") is found("./cifar10") is None
-    monkeypatch.setattr(config_for_images, "has_gpu", lambda _: False)
-    assert found("digits") == "digits"
-    assert capfd.readouterr().err == ""
-    assert found("cifar10") is None
-    assert "made for a GPU: ask for it by --preset cifar10" in capfd.readouterr().err
-    assert found("cifar10", quiet=True) is None
-    assert capfd.readouterr().err == ""
+    prepared = Prepared(resolve(tiny_config, tiny_set), tiny_set, None, "cifar10")
+    _announce(prepared, _Manner(quiet, {}, tensorboard=False, report=False, processes=ALONE))
+    said = capfd.readouterr().err
+    assert ("made for a GPU: ask for it by --preset cifar10" in said) is not quiet
+    assert bool(said) is not quiet
 
 
 def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file, tiny_flags):
@@ -228,7 +254,7 @@ def test_a_folder_of_photos_is_one_argument(dcdc, tmp_path, tiny_set):
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels[..., 0]).save(folder / f"{index}.png")
     code, out, err = dcdc(
-        *("fit", "photos", "--epochs", "6", "--set", "train.over_clustering_first=3"),
+        *("fit", "photos", "--epochs", "6", "--set", "heads.over_clustering_first=3"),
         "--no-report",
     )
     assert code == 0, err

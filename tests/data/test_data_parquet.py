@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dcdc.cli.words import COMMAND_LINE
 from dcdc.data.listing import BadImage
 from dcdc.data.parquet import list_parquet
 from dcdc.data.parquet_labels import label_column_of, label_columns
@@ -44,10 +45,12 @@ def class_label(*names):
 
 
 def refused(source, **options):
+    """What the command line says."""
     with pytest.raises(InputError) as caught:
         list(list_parquet(source, **options).encoded(0))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    told = caught.value.told(COMMAND_LINE)
+    assert "\n" not in told
+    return told
 
 
 def contents(listing, start=0):

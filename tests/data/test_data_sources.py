@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from dcdc.cli.words import COMMAND_LINE
 from dcdc.data import label_column_of, label_columns, load_images
 from dcdc.data.benchmarks.recognise import recognised
 from dcdc.data.sources import require_at_hand
@@ -19,10 +20,12 @@ def here(tmp_path, monkeypatch):
 
 
 def refused(source, **options):
+    """What the command line says."""
     with pytest.raises(InputError) as caught:
         load_images(source, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    told = caught.value.told(COMMAND_LINE)
+    assert "\n" not in told
+    return told
 
 
 def test_every_kind_of_source(here):

@@ -16,8 +16,8 @@ from dcdc.engine.checkpoints import list_checkpoints
 
 FLAGS = [
     *("--epochs", "9", "--batch-size", "17", "--device", "cpu", "--clusters", "3", "--no-report"),
-    *("--set", "network.over_clusters=6", "--set", "train.n_repeats=2", "--set", "train.threads=1"),
-    *("--set", "train.over_clustering_first=0", "--set", "train.checkpoint_every=3"),
+    *("--set", "network.over_clusters=6", "--set", "heads.n_repeats=2", "--set", "train.threads=1"),
+    *("--set", "heads.over_clustering_first=0", "--set", "train.checkpoint_every=3"),
 ]
 
 

@@ -11,14 +11,15 @@ from peers import free_port
 
 from dcdc.engine.checkpoints import CHECKPOINTS, list_checkpoints, load_checkpoint
 
-DEEP = ["--no-report", "--set", "network.trunk=resnet18", "--set", "instance.epochs=1"]
-DEEP += ["--set", "instance.batch_size=16", "--set", "self_label.epochs=1"]
+DEEP = ["--no-report", "--set", "network.backbone=resnet18"]
+DEEP += ["--set", "phases=contrast,heads,self_label", "--set", "contrast.epochs=1"]
+DEEP += ["--set", "contrast.batch_size=16", "--set", "self_label.epochs=1"]
 DEEP += ["--set", "self_label.batch_size=16"]
 # A tiny set has some images just above a threshold or just below it; all are above this one.
 DEEP += ["--set", "self_label.threshold=0.001"]
 # Adam makes a whole step of a gradient's last digit, so two runs that add up in another order part
 # within an epoch. At this rate the weights stay, and what is compared is every step's gradients.
-for phase in ("instance", "train", "self_label"):
+for phase in ("contrast", "heads", "self_label"):
     DEEP += ["--set", f"{phase}.learning_rate=1e-7"]
 
 

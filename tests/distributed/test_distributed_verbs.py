@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 FLAGS = [
     *("--epochs", "2", "--batch-size", "16", "--device", "cpu", "--no-report"),
-    *("--set", "network.over_clusters=6", "--set", "train.n_repeats=1", "--set", "train.threads=1"),
-    *("--set", "train.over_clustering_first=0"),
+    *("--set", "network.over_clusters=6", "--set", "heads.n_repeats=1", "--set", "train.threads=1"),
+    *("--set", "heads.over_clustering_first=0"),
 ]
 
 
@@ -98,7 +98,7 @@ def test_a_score_is_told_once(fitted, photos):
     [
         (["report", "runs/x"], "dcdc report is work for one process: start it without torchrun"),
         (["fit", "DATA", *FLAGS, "--batch-size", "2"], "a batch of 2 images cannot be shared by 3"),
-        (["fit", "DATA", "--set", "train.epochs=0"], "train.epochs = 0 must be at least 1"),
+        (["fit", "DATA", "--set", "heads.epochs=0"], "--epochs 0 must be at least 1"),
     ],
 )
 def test_wrong_use_is_one_line_of_one_process(photos, tmp_path, arguments, wanted):

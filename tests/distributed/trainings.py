@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dcdc.assembly import build_training
 from dcdc.config import AugmentConfig, NetworkConfig, RunConfig, TrainConfig, with_values
-from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet, from_arrays
 from dcdc.engine.observer import SilentObserver
+from dcdc.phases.heads import Heads
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.resolve import resolve
 from dcdc.runtime.launch import read_launch
 from dcdc.runtime.processes import ALONE, Processes, joined
 
@@ -22,23 +23,25 @@ N_IMAGES = 50
 
 TINY = RunConfig(
     n_clusters=3,
-    network=NetworkConfig(trunk="small", over_clusters=6),
+    network=NetworkConfig(backbone="small", over_clusters=6),
     augment=AugmentConfig(
         **{"resize_to": 10, "crop_scale": (0.5, 1.0), "brightness": 0.2, "contrast": 0.2},
         **{"flip": 0.5, "shift": 0.1, "rotation": 10, "noise": 0.05},
     ),
     # 18 images over 4 processes are 5, 5, 4 and 4; two steps a pass, 20 in all
-    train=TrainConfig(epochs=5, batch_size=18, n_repeats=3, threads=1, device="cpu"),
+    phases=(Heads(epochs=5, batch_size=18, n_repeats=3),),
+    train=TrainConfig(threads=1, device="cpu"),
 )
 
 PHASES = {
-    "instance.epochs": 2,
-    "instance.batch_size": 17,
-    "instance.projection": 8,
-    "train.epochs": 4,
-    "train.batch_size": 18,
-    "train.neighbours": 3,
-    "train.over_clustering_first": 1,
+    "phases": ("contrast", "heads", "self_label"),
+    "contrast.epochs": 2,
+    "contrast.batch_size": 17,
+    "contrast.projection": 8,
+    "heads.epochs": 4,
+    "heads.batch_size": 18,
+    "heads.neighbours": 3,
+    "heads.over_clustering_first": 1,
     "self_label.epochs": 1,
     "self_label.batch_size": 25,
     "self_label.threshold": 0.3,
@@ -47,18 +50,18 @@ PHASES = {
 
 TRAININGS: dict[str, dict] = {
     "alternate": {},
-    "joint in one pass": {"train.passes": "one", "train.heads": "joint", "train.epochs": 10},
+    "joint in one pass": {"train.passes": "one", "heads.order": "joint", "heads.epochs": 10},
     "all phases": PHASES,
-    "three copies": {**PHASES, "instance.copies": 3, "instance.batch_size": 18},
-    "prediction": {**PHASES, "instance.kind": "prediction"},
-    "head start": {"train.over_clustering_first": 1, "train.head_start": "spherical-k-means"},
-    "patches": {"network.trunk": "patches", "train.head_start": "k-means"},
+    "byol": {key.replace("contrast.", "byol."): value for key, value in PHASES.items()}
+    | {"phases": ("byol", "heads", "self_label")},
+    "head start": {"heads.over_clustering_first": 1, "heads.initialisation": "spherical-k-means"},
+    "patches": {"network.backbone": "patches", "heads.initialisation": "k-means"},
     "deep": {
-        **{"network.trunk": "resnet18", "train.passes": "one", "train.heads": "joint"},
-        **{"train.epochs": 1, "train.batch_size": 17, "train.n_repeats": 1},
+        **{"network.backbone": "resnet18", "train.passes": "one", "heads.order": "joint"},
+        **{"heads.epochs": 1, "heads.batch_size": 17, "heads.n_repeats": 1},
     },
     # Adam makes a whole step of a gradient's last digit, so in float32 steps are short here.
-    "float32": {"train.learning_rate": 1e-5},
+    "float32": {"heads.learning_rate": 1e-5},
 }
 QUICK = ("alternate", "all phases", "float32")
 

@@ -5,21 +5,19 @@ import pytest
 import torch
 
 from dcdc.engine.assignment import assign_images, extract_features, look_at_images
-from dcdc.networks import ClusteringNetwork
+from dcdc.networks import ClusteringNetwork, build_backbone
+
+
+def built(backbone):
+    return ClusteringNetwork(
+        build_backbone(backbone, 1), in_channels=1, n_clusters=3, mean=(0.5,), std=(0.2,)
+    )
 
 
 @pytest.fixture
 def network():
     torch.manual_seed(0)
-    return ClusteringNetwork(
-        trunk="small",
-        in_channels=1,
-        n_clusters=3,
-        n_over_clusters=0,
-        sobel=False,
-        mean=(0.5,),
-        std=(0.2,),
-    )
+    return built("small")
 
 
 @pytest.fixture
@@ -58,10 +56,10 @@ def test_chunks_do_not_matter_and_the_network_is_left_as_it_was(network, images)
     np.testing.assert_array_equal(features, extract_features(network, [images], lambda x: x))
 
 
-@pytest.mark.parametrize("trunk", ["small", "patches", "resnet18"])
-def test_an_answer_is_the_same_to_the_last_bit_whatever_is_beside_the_image(trunk, images):
+@pytest.mark.parametrize("backbone", ["small", "patches", "resnet18"])
+def test_an_answer_is_the_same_to_the_last_bit_whatever_is_beside_the_image(backbone, images):
     torch.manual_seed(0)
-    network = ClusteringNetwork(trunk=trunk, in_channels=1, n_clusters=3, mean=(0.5,), std=(0.2,))
+    network = built(backbone)
     images = torch.cat([images] * 4)[:37]
     network.train()
     network(images / 255)

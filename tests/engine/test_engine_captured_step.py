@@ -1,19 +1,16 @@
 """The captured step by a graph that replays on the CPU; the real one where there is a GPU."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from dcdc.assembly import build_training
 from dcdc.config import with_values
-from dcdc.config_for_images import resolve
 from dcdc.engine.captured_step import CapturedStep, unchanged
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS, INSTANCE
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.resolve import resolve
 
 OVER, CLUSTER = ("over_clustering_head",), ("cluster_head",)
-PROJECTION = ("projection",)
+BYOL = ("byol",)
 
 
 class FakeGraph:
@@ -36,13 +33,18 @@ def training(config, image_set):
 
 def captured(trainer, fail=False):
     warnings = []
-    for phase in trainer.plan.phases:
-        trainer.steps[phase.kind] = CapturedStep(
-            trainer.steps[phase.kind],
-            phase.batch_size * (2 if phase.n_neighbours else 1),
+    plan = trainer.plan
+    trainer.steps = tuple(
+        CapturedStep(
+            step,
+            batch_size * phase.index_rows(),
             warn=warnings.append,
             capture=lambda function, generator: FakeGraph(function, generator, fail),
         )
+        for step, phase, batch_size in zip(
+            trainer.steps, plan.phases, plan.batch_sizes, strict=True
+        )
+    )
     return warnings
 
 
@@ -56,7 +58,7 @@ def same(left, right):
 
 @pytest.mark.parametrize("fail", [False, True])
 def test_a_whole_run_ends_as_the_eager_one(tiny_config, tiny_set, fail):
-    config = replace(tiny_config, train=replace(tiny_config.train, schedule="cosine"))
+    config = with_values(tiny_config, {"heads.schedule": "cosine"})
     eager, twin = training(config, tiny_set), training(config, tiny_set)
     warnings = captured(twin, fail)
     eager.train()
@@ -80,7 +82,7 @@ class Streamed:
 
 def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, monkeypatch):
     eager, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
-    monkeypatch.setattr(twin.steps[HEADS], "store", Streamed(twin.steps[HEADS].store))
+    monkeypatch.setattr(twin.steps[0], "store", Streamed(twin.steps[0].store))
     captured(twin)
     eager.train()
     twin.train()
@@ -88,17 +90,17 @@ def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, 
 
 
 @pytest.mark.parametrize(
-    ("streamed", "kind"), [(False, "contrast"), (True, "contrast"), (False, "prediction")]
+    ("streamed", "first"), [(False, "contrast"), (True, "contrast"), (False, "byol")]
 )
-def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed, kind):
+def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed, first):
     """A batch of 32 with its partners has more rows than the set has images."""
     phases = {
-        "instance.kind": kind,
-        "instance.epochs": 2,
-        "instance.batch_size": 16,
-        "train.epochs": 2,
-        "train.batch_size": 32,
-        "train.neighbours": 3,
+        "phases": (first, "heads", "self_label"),
+        f"{first}.epochs": 2,
+        f"{first}.batch_size": 16,
+        "heads.epochs": 2,
+        "heads.batch_size": 32,
+        "heads.neighbours": 3,
         "self_label.epochs": 2,
         "self_label.batch_size": 24,
         "self_label.threshold": 0.6,
@@ -106,7 +108,7 @@ def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set,
     config = with_values(tiny_config, phases)
     eager, twin = training(config, tiny_set), training(config, tiny_set)
     if streamed:
-        for step in twin.steps.values():
+        for step in twin.steps:
             step.store = Streamed(step.store)
     warnings = captured(twin)
     eager.train()
@@ -120,37 +122,36 @@ def test_warming_up_leaves_no_trace(tiny_config, tiny_set):
     trainer = training(tiny_config, tiny_set)
     trainer.generator.manual_seed(3)
     before, drawn = weights(trainer), trainer.generator.get_state()
+    (step,) = trainer.steps
     for heads in (OVER, CLUSTER):
-        with unchanged(trainer.steps[HEADS]):
-            trainer.steps[HEADS](torch.arange(16), heads)
+        with unchanged(step):
+            step(torch.arange(16), heads)
         now = weights(trainer)
         assert all(torch.equal(a, b) for a, b in zip(before, now, strict=True))
         assert torch.equal(trainer.generator.get_state(), drawn)
         states = trainer.optimiser.state.values()
         assert all((value == 0).all() for state in states for value in state.values())
-    trainer.steps[HEADS](torch.arange(16), OVER)
+    step(torch.arange(16), OVER)
     kept = {id(p): s["exp_avg"].clone() for p, s in trainer.optimiser.state.items()}
-    with unchanged(trainer.steps[HEADS]):
-        trainer.steps[HEADS](torch.arange(16), OVER)
+    with unchanged(step):
+        step(torch.arange(16), OVER)
     assert all(torch.equal(kept[id(p)], s["exp_avg"]) for p, s in trainer.optimiser.state.items())
 
 
 def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_set):
-    config = replace(
-        tiny_config, train=replace(tiny_config.train, schedule="cosine", warmup_epochs=1)
-    )
+    config = with_values(tiny_config, {"heads.schedule": "cosine"})
     plain, held = training(config, tiny_set), training(config, tiny_set)
     rate = torch.tensor(0.5)
     held.optimiser.lr = rate
     seen = {"plain": [], "held": []}
     for name, trainer in (("plain", plain), ("held", held)):
-        step = trainer.steps[HEADS]
+        (step,) = trainer.steps
 
         def watched(indices, heads, name=name, trainer=trainer, step=step):
             seen[name].append(float(trainer.optimiser.lr))
             return step(indices, heads)
 
-        trainer.steps[HEADS] = watched
+        trainer.steps = (watched,)
         trainer.train()
     assert seen["held"] == pytest.approx(seen["plain"], rel=1e-6)
     assert len(set(seen["held"])) > 5
@@ -161,7 +162,8 @@ def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestOnAGpu:
     def losses(self, config, image_set, n_steps=200, **train):
-        config = replace(config, train=replace(config.train, device="cuda", **train))
+        chosen = {f"train.{name}": value for name, value in train.items()}
+        config = with_values(config, chosen | {"train.device": "cuda"})
         trainer = training(config, image_set)
         trainer.generator.manual_seed(0)
         trainer.network.train()
@@ -170,16 +172,16 @@ class TestOnAGpu:
         for number in range(n_steps):
             indices = torch.randperm(len(image_set.images), generator=order)[:16].cuda()
             heads = OVER if number % 2 else CLUSTER
-            found.append(trainer.steps[HEADS](indices, heads)["loss"].clone())
+            found.append(trainer.steps[0](indices, heads)["loss"].clone())
         return torch.stack(found).cpu()
 
     @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-    def test_a_captured_prediction_and_its_slow_copy(self, tiny_config, tiny_set, precision):
-        """By a deep trunk, whose weights have twins in bfloat16; steps are short, or Adam would
+    def test_a_captured_byol_step_and_its_target(self, tiny_config, tiny_set, precision):
+        """By a deep backbone, whose weights have twins in bfloat16; steps are short, or Adam would
         make whole ones of last digits."""
-        values = {"instance.kind": "prediction", "instance.epochs": 1, "network.trunk": "resnet18"}
-        values |= {"instance.batch_size": 16, "train.device": "cuda", "train.compile": "off"}
-        losses, slow = [], []
+        values = {"phases": ("byol", "heads"), "byol.epochs": 1, "network.backbone": "resnet18"}
+        values |= {"byol.batch_size": 16, "train.device": "cuda", "train.compile": "off"}
+        losses, targets = [], []
         for capture in (False, True):
             chosen = {"train.capture": capture, "train.precision": precision}
             trainer = training(with_values(tiny_config, values | chosen), tiny_set)
@@ -188,18 +190,19 @@ class TestOnAGpu:
             trainer.network.train()
             order = torch.Generator().manual_seed(1)
             steps = [torch.randperm(48, generator=order)[:16].cuda() for _ in range(10)]
-            found = [trainer.steps[INSTANCE](some, PROJECTION)["loss"].clone() for some in steps]
+            found = [trainer.steps[0](some, BYOL)["loss"].clone() for some in steps]
             losses.append(torch.stack(found).cpu())
-            slow.append(trainer.network.slow_copy.state_dict())
+            targets.append(trainer.network.parts["byol"].target.state_dict())
             start = training(with_values(tiny_config, values | chosen), tiny_set).network
             assert not torch.equal(
-                slow[-1]["network.1.0.weight"], start.state_dict()["projection.0.weight"]
+                targets[-1]["network.1.0.weight"],
+                start.parts["byol"].projection.state_dict()["0.weight"],
             )
         bound = 1e-3 if precision == "float32" else 5e-2
         torch.testing.assert_close(losses[1], losses[0], rtol=bound, atol=bound)
-        for name, tensor in slow[0].items():
+        for name, tensor in targets[0].items():
             if tensor.is_floating_point() and "running" not in name:
-                torch.testing.assert_close(slow[1][name], tensor, rtol=0, atol=1e-4, msg=name)
+                torch.testing.assert_close(targets[1][name], tensor, rtol=0, atol=1e-4, msg=name)
 
     def test_captured_is_eager_in_float32(self, tiny_config, tiny_set):
         plain = {"precision": "float32", "passes": "two", "capture": False}

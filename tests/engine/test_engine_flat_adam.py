@@ -1,34 +1,40 @@
 """Against torch's own Adam, step by step; the kernel through Triton's interpreter."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
-from dcdc.assembly import build_training
-from dcdc.config_for_images import resolve
+from dcdc.config import with_values
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.observer import SilentObserver
 from dcdc.engine.optimiser import Adam
-from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
+from dcdc.networks import (
+    ClusteringNetwork,
+    Convolution,
+    WeightGradientStream,
+    weight_gradients_aside,
+)
 from dcdc.networks.resnet import ResNet
+from dcdc.phases.byol import Byol
+from dcdc.phases.contrast import Contrast
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.resolve import resolve
 
 HEADS = ("cluster_head", "over_clustering_head")
 
 
-def network(n_projected=0, predicts=False):
+def network(phases=()):
     torch.manual_seed(0)
     built = ClusteringNetwork(
-        trunk="resnet18",
+        ResNet(3, (1, 1)),  # as the registered ones, but small
         in_channels=3,
         n_clusters=3,
         n_over_clusters=5,
         mean=[0.5],
         std=[0.5],
-        n_projected=n_projected,
-        predicts=predicts,
     )
-    built.trunk = ResNet(3, (1, 1))  # as that one, but small
+    for phase in phases:
+        built.parts[phase.kind] = phase.part(built.backbone, built.n_features)
     return built.to(memory_format=torch.channels_last)
 
 
@@ -54,34 +60,71 @@ def test_without_twins_it_is_adam_and_a_head_at_rest_stays():
         torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6, msg=name)
 
 
-APART = [*(f"heads.{head}." for head in HEADS), "projection.", "predictor."]
+APART = [*(f"heads.{head}." for head in HEADS), "parts.contrast.", "parts.byol."]
 
 
 @pytest.mark.parametrize("trained", APART)
-def test_heads_and_projection_rest_on_their_own_while_the_trunk_moves(trained):
-    """And nothing of a slow copy is the optimiser's."""
-    built = network(n_projected=4, predicts=True)
-    built.keep_slow_copy()
-    slow = {name: tensor.clone() for name, tensor in built.slow_copy.state_dict().items()}
+def test_heads_and_parts_rest_on_their_own_while_the_backbone_moves(trained):
+    """And nothing of an EMA target is the optimiser's."""
+    built = network([Contrast(projection=4), Byol(projection=4)])
+    target = built.parts["byol"].target
+    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
     optimiser = FlatAdam(built, torch.tensor(1e-2), half=False)
     start = {name: weight.detach().clone() for name, weight in built.named_parameters()}
     for name, weight in built.named_parameters():
-        if name.startswith(("trunk.", trained)):
+        if name.startswith(("backbone.", trained)):
             weight.grad = torch.ones_like(weight)
     optimiser.step()
     moved = {
         name for name, weight in built.named_parameters() if not torch.equal(weight, start[name])
     }
-    assert moved == {name for name in start if name.startswith(("trunk.", trained))}
-    assert {"trunk.stem.1.weight", "trunk.stem.1.bias"} <= moved  # a norm
+    assert moved == {name for name in start if name.startswith(("backbone.", trained))}
+    assert {"backbone.stem.1.weight", "backbone.stem.1.bias"} <= moved  # a norm
     counted = {
         name
         for name, weight in built.named_parameters()
         if optimiser.state[weight]["step"].item() == 1
     }
     assert counted == moved
-    for name, tensor in built.slow_copy.state_dict().items():
-        assert torch.equal(tensor, slow[name]), name
+    for name, tensor in target.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_weights_of_no_use_in_a_backbone_do_not_hold_up_the_others():
+    """As a classifier that somebody left in a backbone: no gradient ever reaches it."""
+    networks = []
+    for kind in (FlatAdam, torch.optim.Adam):
+        built = network()
+        built.backbone.unused = torch.nn.Linear(4, 4)
+        torch.nn.init.ones_(built.backbone.unused.weight)
+        torch.nn.init.ones_(built.backbone.unused.bias)
+        rate = torch.tensor(1e-2)
+        chosen = {"half": False} if kind is FlatAdam else {}
+        parameters = built if kind is FlatAdam else built.parameters()
+        optimiser = kind(parameters, lr=rate, **chosen)
+        start = built.backbone.stem[1].weight.detach().clone()
+        torch.manual_seed(1)
+        for _ in range(3):
+            for name, weight in built.named_parameters():
+                weight.grad = None if ".unused." in name else torch.randn_like(weight)
+            optimiser.step()
+        assert not torch.equal(built.backbone.stem[1].weight, start)
+        networks.append(built)
+    for (name, left), right in zip(
+        networks[0].named_parameters(), networks[1].parameters(), strict=True
+    ):
+        torch.testing.assert_close(left, right, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_convolutions_of_a_part_are_its_own():
+    """They train with their part, and in full precision."""
+    built = network()
+    built.parts["outside"] = Convolution(3, 4, 3)
+    optimiser = FlatAdam(built, torch.tensor(1e-2))
+    held = [weight for span in optimiser.spans for weight in span.parameters]
+    assert len(held) == len(list(built.parameters()))
+    assert {id(weight) for weight in held} == {id(weight) for weight in built.parameters()}
+    assert built.parts["outside"].twin is None
 
 
 def test_weights_keep_their_values_and_layout_and_share_one_buffer():
@@ -131,13 +174,13 @@ def test_the_state_is_saved_and_loaded_into_the_same_place():
 def test_gradients_reach_the_twins_place_and_add_up_over_passes():
     built = network()
     FlatAdam(built, torch.tensor(1e-3))
-    layer = built.trunk.stages[0].conv1
+    layer = built.backbone.stages[0].conv1
     first, second = torch.randn(2, 2, 64, 5, 5).bfloat16()
     twin = layer.twin.clone().requires_grad_()
     for images in (first, second):
         torch.conv2d(images, twin, padding=1).sum().backward()
     for _ in range(2):  # the second step begins anew
-        with weight_gradients_aside(layer, Aside()):
+        with weight_gradients_aside(layer, WeightGradientStream()):
             (layer(first).sum() + layer(second).sum()).backward()
         assert layer.weight.grad is None
         torch.testing.assert_close(layer.twin_gradient, twin.grad, rtol=2e-2, atol=2e-2)
@@ -178,23 +221,21 @@ def test_the_kernel_does_what_the_eager_update_does(interpreted):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_run_with_twins_follows_one_without(tiny_config, tiny_set):
-    config = replace(
-        tiny_config,
-        network=replace(tiny_config.network, trunk="resnet18"),
-        train=replace(tiny_config.train, device="cuda", epochs=8, precision="bfloat16"),
-    )
+    values = {"network.backbone": "resnet18", "heads.epochs": 8}
+    values |= {"train.device": "cuda", "train.precision": "bfloat16"}
+    config = with_values(tiny_config, values)
     losses = []
     for plain in (False, True):
         trainer = build_training(
             resolve(config, tiny_set), tiny_set, SilentObserver(), None
         ).trainer
-        step = trainer.steps["heads"].eager
+        step = trainer.steps[0].eager
         assert isinstance(step.optimiser, FlatAdam)
         if plain:
             for layer in trainer.network.modules():
                 if hasattr(layer, "twin"):
                     layer.twin = layer.twin_gradient = None
-            rate = torch.tensor(config.train.learning_rate, device="cuda")
+            rate = torch.tensor(heads_of(config).learning_rate, device="cuda")
             optimiser = Adam(trainer.network.parameters(), rate, fused=True)
             step.optimiser = trainer.optimiser = optimiser
         trainer.train()

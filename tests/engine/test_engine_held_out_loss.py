@@ -3,11 +3,10 @@
 import numpy as np
 import torch
 
-from dcdc.assembly import build_model
 from dcdc.config import with_values
-from dcdc.config_for_images import resolve
 from dcdc.engine import held_out_loss as module
-from dcdc.objectives_from_config import held_out_loss_of
+from dcdc.prepare.assembly import build_model, held_out_loss_of
+from dcdc.prepare.resolve import resolve
 from dcdc.run import run
 
 

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from dcdc.config import to_mapping
-from dcdc.config_for_images import resolve
 from dcdc.engine.model_card import model_card, public_source
+from dcdc.prepare.resolve import resolve
 
 METRICS = {
     "n_images": 1797,
@@ -36,7 +36,8 @@ def test_a_card_says_data_scores_settings_names_limits_and_how_to_load(config):
         "tiny.npz, 1,797 images",
         "| dcdc | 0.956 | 0.900 | 0.800 |",
         "| K-Means on pixels | 0.500 |",
-        "| trunk | small |",
+        "| backbone | small |",
+        "| phases | heads, 4 epochs of batches of 16 |",
         "| 0 | cats |",
         "| 2 | a\\|b &lt;i> |",
         "## Use and limits",

@@ -3,43 +3,47 @@
 import os
 import shutil
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from dcdc.assembly import build_network, build_training
-from dcdc.config import with_values
-from dcdc.config_for_images import resolve
+from dcdc.config import PHASES, with_values
 from dcdc.engine.checkpoints import list_checkpoints, load_checkpoint
+from dcdc.engine.cluster_head_start import initialise_by_k_means
 from dcdc.engine.history import read_history
-from dcdc.engine.neighbours import nearest_neighbours
+from dcdc.engine.neighbours import find_neighbours, nearest_neighbours
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS, INSTANCE, SELF_LABEL
+from dcdc.engine.phase import Phase
+from dcdc.engine.views import PerturbedPair
 from dcdc.errors import Interrupted, TrainingError
+from dcdc.prepare.assembly import build_network, build_training
+from dcdc.prepare.resolve import resolve
 
-PROJECTION, OVER, CLUSTER = ("projection",), ("over_clustering_head",), ("cluster_head",)
+CONTRAST, HEADS, SELF_LABEL = "contrast", "heads", "self_label"
+OVER, CLUSTER = ("over_clustering_head",), ("cluster_head",)
 EPOCHS = 6
 STEPS = 2 * 3 + (4 + 2 * 4) + 2 * 2
 
 
 @pytest.fixture
 def config(tiny_config):
-    """Of 48 images, 3 steps in each instance epoch, 4 in a pass of a head, 2 of self-labels."""
+    """Of 48 images, 3 steps in each contrast epoch, 4 in a pass of a head, 2 of self-labels."""
     return with_values(
         tiny_config,
         {
-            "instance.epochs": 2,
-            "instance.batch_size": 16,
-            "instance.projection": 8,
-            "instance.warmup_epochs": 1,
-            "train.epochs": 2,
-            "train.batch_size": 12,
-            "train.neighbours": 3,
-            "train.over_clustering_first": 1,
-            "train.head_start": "k-means",
+            "phases": (CONTRAST, HEADS, SELF_LABEL),
+            "contrast.epochs": 2,
+            "contrast.batch_size": 16,
+            "contrast.projection": 8,
+            "heads.epochs": 2,
+            "heads.batch_size": 12,
+            "heads.neighbours": 3,
+            "heads.over_clustering_first": 1,
+            "heads.initialisation": "k-means",
             "self_label.epochs": 2,
             "self_label.batch_size": 24,
             "self_label.threshold": 0.6,
@@ -67,13 +71,15 @@ def trainer(config, image_set, folder=None, observer=None):
 
 def watch(built, note):
     """`note` is told of every step before it is made."""
-    for kind, step in list(built.steps.items()):
 
-        def watched(indices, heads, kind=kind, step=step):
-            note(kind, indices, heads)
+    def watched(name, step):
+        def noted(indices, heads):
+            note(name, indices, heads)
             return step(indices, heads)
 
-        built.steps[kind] = watched
+        return noted
+
+    built.steps = tuple(map(watched, built.plan.names, built.steps))
 
 
 def same(left, right) -> bool:
@@ -91,20 +97,20 @@ def with_extra(image_set, n_extra=20):
 
 def test_phases_come_in_order_with_their_heads_batches_and_records(config, tiny_set):
     built, calls = trainer(config, tiny_set), []
-    watch(built, lambda kind, indices, heads: calls.append((kind, heads, len(indices))))
+    watch(built, lambda name, indices, heads: calls.append((name, heads, len(indices))))
     built.train()
     assert [(call, len(list(same))) for call, same in groupby(calls)] == [
-        ((INSTANCE, PROJECTION, 16), 6),
+        ((CONTRAST, (CONTRAST,), 16), 6),
         ((HEADS, OVER, 24), 8),  # 12 images and a partner of each
         ((HEADS, CLUSTER, 24), 4),
         ((SELF_LABEL, CLUSTER, 24), 4),
     ]
     history = built.history
     assert [line["phase"] for line in history] == [
-        kind for kind in (INSTANCE, HEADS, SELF_LABEL) for _ in range(2)
+        name for name in (CONTRAST, HEADS, SELF_LABEL) for _ in range(2)
     ]
     assert [line["epoch"] for line in history] == [1, 2, 3, 4, 5, 6]
-    assert history[0].keys() == {"epoch", "seconds", "phase", "loss", "instance"}
+    assert history[0].keys() == {"epoch", "seconds", "phase", "loss", "contrast"}
     for line in history[2:]:
         assert {"acc", "sizes", "active_clusters"} <= line.keys()
     assert {"loss", "self_label", "sure"} <= history[-1].keys()
@@ -119,13 +125,13 @@ def test_the_last_epoch_of_each_phase_with_heads_is_looked_at(config, tiny_set):
 
 
 def test_each_phase_begins_without_moments_and_with_its_own_schedule(config, tiny_set):
-    settings = {"instance.learning_rate": 3e-3, "self_label.learning_rate": 2e-4}
+    settings = {"contrast.learning_rate": 3e-3, "self_label.learning_rate": 2e-4}
     built, rates, at_start = trainer(with_values(config, settings), tiny_set), {}, {}
 
-    def note(kind, _indices, _heads):
-        rates.setdefault(kind, []).append(built.optimiser.lr)
-        if kind not in at_start:
-            at_start[kind] = [
+    def note(name, _indices, _heads):
+        rates.setdefault(name, []).append(built.optimiser.lr)
+        if name not in at_start:
+            at_start[name] = [
                 value.abs().max().item()
                 for state in built.optimiser.state.values()
                 for value in state.values()
@@ -133,33 +139,36 @@ def test_each_phase_begins_without_moments_and_with_its_own_schedule(config, tin
 
     watch(built, note)
     built.train()
-    assert at_start[INSTANCE] == []
-    for kind in (HEADS, SELF_LABEL):
-        assert at_start[kind]
-        assert not any(at_start[kind])
+    assert at_start[CONTRAST] == []
+    for name in (HEADS, SELF_LABEL):
+        assert at_start[name]
+        assert not any(at_start[name])
     assert any(
         value.abs().max() > 0
         for state in built.optimiser.state.values()
         for value in state.values()
     )
-    # a warm-up over the first epoch, then half a cosine to nothing
-    falling = [1, 0.75, 0.25]
-    assert rates[INSTANCE] == pytest.approx([0, 1e-3, 2e-3, *(3e-3 * part for part in falling)])
+
+    def half_cosine(rate, n_steps):
+        return [rate * (1 + np.cos(np.pi * step / n_steps)) / 2 for step in range(n_steps)]
+
+    assert rates[CONTRAST] == pytest.approx(half_cosine(3e-3, 6))
     assert rates[HEADS] == [1e-3] * 12
-    cosine = [(1 + np.cos(np.pi * part)) / 2 for part in (0, 0.25, 0.5, 0.75)]
-    assert rates[SELF_LABEL] == pytest.approx([2e-4 * part for part in cosine])
+    assert rates[SELF_LABEL] == pytest.approx(half_cosine(2e-4, 4))
 
 
-def test_neighbours_are_found_once_by_the_features_at_that_moment(config, tiny_set, tmp_path):
+def test_neighbours_are_found_once_by_the_features_at_that_moment(
+    config, tiny_set, tmp_path, monkeypatch
+):
     built = trainer(config, tiny_set, tmp_path)
-    search, found, wanted = built.find_neighbours, [], []
+    found, wanted = [], []
 
-    def noted(k):
-        found.append(search(k))
+    def noted(model, store, k):
+        found.append(find_neighbours(model, store, k))
         return found[-1]
 
-    def note(kind, indices, heads):  # noqa: ARG001
-        if kind != HEADS:
+    def note(name, indices, heads):  # noqa: ARG001
+        if name != HEADS:
             return
         if not wanted:  # the first step of the heads: no weight has moved since
             features = model.transform(tiny_set.images)
@@ -167,29 +176,30 @@ def test_neighbours_are_found_once_by_the_features_at_that_moment(config, tiny_s
         images, partners = indices.chunk(2)
         assert (wanted[0][images] == partners[:, None]).any(1).all()
 
-    built.find_neighbours = noted
-    model = build_training(resolve(config, tiny_set), tiny_set, SilentObserver(), None).model
-    model.network = built.network
+    monkeypatch.setattr("dcdc.phases.heads.find_neighbours", noted)
+    model = built.context.model
     watch(built, note)
     built.train()
     assert len(found) == 1
     assert torch.equal(found[0], wanted[0])
     kept = {
-        checkpoint.epoch: checkpoint.tensors.get("neighbours")
+        checkpoint.epoch: checkpoint.tensors.get("phase/neighbours")
         for checkpoint in map(load_checkpoint, list_checkpoints(tmp_path / "checkpoint"))
     }
     assert [epoch for epoch, table in kept.items() if table is not None] == [3, 4]
     assert torch.equal(kept[3], found[0])
-    assert built.neighbours is None
+    assert built.context.state == {}
 
 
 def test_every_pass_draws_other_partners(config, tiny_set):
     built, drawn = trainer(config, tiny_set), []
 
-    def note(kind, indices, heads):  # noqa: ARG001
-        if kind == HEADS:
+    def note(name, indices, heads):  # noqa: ARG001
+        if name == HEADS:
             images, partners = indices.chunk(2)
-            drawn.append((built.neighbours[images] == partners[:, None]).long().argmax(1))
+            drawn.append(
+                (built.context.state["neighbours"][images] == partners[:, None]).long().argmax(1)
+            )
 
     watch(built, note)
     built.train()
@@ -197,30 +207,38 @@ def test_every_pass_draws_other_partners(config, tiny_set):
     assert len(set(passes)) == 3
 
 
-def test_the_cluster_head_is_started_once_where_its_own_epochs_begin(config, tiny_set):
+def test_the_cluster_head_is_started_once_where_its_own_epochs_begin(config, tiny_set, monkeypatch):
     built, started = trainer(config, tiny_set), []
-    start = built.start_cluster_head
 
-    def noted():
+    def noted(*given, **chosen):
         started.append(built.epoch)
-        start()
+        initialise_by_k_means(*given, **chosen)
 
-    built.start_cluster_head = noted
+    monkeypatch.setattr("dcdc.phases.heads.initialise_by_k_means", noted)
     built.train()
-    assert started == [3]  # after two instance epochs and one of the over-clustering head
+    assert started == [3]  # after two contrast epochs and one of the over-clustering head
 
 
-def test_instance_epochs_show_extra_images_and_the_cluster_head_never_does(config, tiny_set):
+def test_a_cluster_head_starts_on_the_way_back_from_a_phase_without_heads(config, tiny_set):
+    built = trainer(config, tiny_set, observer=Stopper(after=4))  # in the second contrast epoch
+    with pytest.raises(Interrupted):
+        built.train(keep_finished=True)
+    before = built.network.heads["cluster_head"].weight.detach().clone()
+    assert built.return_to_finished_epoch()
+    assert not torch.equal(built.network.heads["cluster_head"].weight, before)
+
+
+def test_contrast_epochs_show_extra_images_and_the_cluster_head_never_does(config, tiny_set):
     """Not even as partners, though every answered image has its double among the extra ones."""
     doubled = replace(tiny_set, extra=tiny_set.images)
-    built = trainer(with_values(config, {"train.epochs": 4}), doubled)
+    built = trainer(with_values(config, {"heads.epochs": 4}), doubled)
     seen: dict[tuple, set[int]] = {}
     watch(
         built,
-        lambda kind, indices, heads: seen.setdefault((kind, heads), set()).update(indices.tolist()),
+        lambda name, indices, heads: seen.setdefault((name, heads), set()).update(indices.tolist()),
     )
     built.train()
-    assert max(seen[INSTANCE, PROJECTION]) >= 48
+    assert max(seen[CONTRAST, (CONTRAST,)]) >= 48
     assert max(seen[HEADS, OVER]) >= 48
     assert seen[HEADS, CLUSTER] <= set(range(48))
     assert seen[SELF_LABEL, CLUSTER] == set(range(48))
@@ -270,53 +288,54 @@ def test_a_streamed_set_trains_to_the_same_weights(config, tiny_set, tmp_path, m
     mapped = replace(tiny_set, images=np.load(tmp_path / "images.npy", mmap_mode="r"))
     monkeypatch.setattr("dcdc.data.store._RESIDENT_BYTES", 0)
     streamed = trainer(config, with_extra(mapped))
-    assert not any(step.store.is_resident for step in streamed.steps.values())
+    assert not any(step.store.is_resident for step in streamed.steps)
     streamed.train()
     assert same(streamed, resident)
     assert plain(streamed.history) == plain(resident.history)
 
 
 @pytest.mark.parametrize(
-    ("without", "kinds"),
+    ("without", "names"),
     [
-        ({"self_label.epochs": 0}, [INSTANCE, HEADS]),
-        ({"instance.epochs": 0, "train.neighbours": 0}, [HEADS, SELF_LABEL]),
+        ({"self_label.epochs": 0}, [CONTRAST, HEADS]),
+        ({"contrast.epochs": 0, "heads.neighbours": 0}, [HEADS, SELF_LABEL]),
     ],
 )
-def test_a_phase_of_no_epochs_is_left_out(config, tiny_set, without, kinds):
+def test_a_phase_of_no_epochs_is_left_out(config, tiny_set, without, names):
     built = trainer(with_values(config, without), tiny_set)
     built.train()
-    assert list(built.steps) == kinds
-    assert [line["phase"] for line in built.history] == [kind for kind in kinds for _ in range(2)]
-    assert (built.network.projection is None) == (INSTANCE not in kinds)
+    assert list(built.plan.names) == names
+    assert len(built.steps) == len(names)
+    assert [line["phase"] for line in built.history] == [name for name in names for _ in range(2)]
+    assert list(built.network.parts) == [name for name in names if name == CONTRAST]
 
 
 def test_heads_alone_have_no_phases_to_name(config, tiny_set):
-    built = trainer(with_values(config, {"instance.epochs": 0, "self_label.epochs": 0}), tiny_set)
+    built = trainer(with_values(config, {"contrast.epochs": 0, "self_label.epochs": 0}), tiny_set)
     built.train()
     assert not any("phase" in line for line in built.history)
 
 
-def test_a_phase_trains_the_trunk_and_its_own_heads_alone(config, tiny_set):
-    """Instance epochs leave the heads as they were built, later ones the projection."""
+def test_a_phase_trains_the_backbone_and_its_own_heads_alone(config, tiny_set):
+    """Contrast epochs leave the heads as they were built, later ones the projection."""
     built, seen = trainer(config, tiny_set), {}
 
     def weights(module):
         return torch.cat([part.detach().flatten() for part in module.parameters()])
 
-    def note(kind, _indices, _heads):
-        if kind not in seen:
-            seen[kind] = (
-                weights(built.network.projection),
+    def note(name, _indices, _heads):
+        if name not in seen:
+            seen[name] = (
+                weights(built.network.parts[CONTRAST]),
                 weights(built.network.heads["over_clustering_head"]),
                 weights(built.network.heads["cluster_head"]),
             )
 
     watch(built, note)
     built.train()
-    projection, over, cluster = zip(*(seen[k] for k in (INSTANCE, HEADS, SELF_LABEL)), strict=True)
+    projection, over, cluster = zip(*(seen[k] for k in (CONTRAST, HEADS, SELF_LABEL)), strict=True)
     assert not torch.equal(projection[0], projection[1])
-    assert torch.equal(projection[1], weights(built.network.projection))
+    assert torch.equal(projection[1], weights(built.network.parts[CONTRAST]))
     assert torch.equal(over[0], over[1])
     assert not torch.equal(over[1], over[2])
     assert torch.equal(over[2], weights(built.network.heads["over_clustering_head"]))
@@ -325,38 +344,44 @@ def test_a_phase_trains_the_trunk_and_its_own_heads_alone(config, tiny_set):
 
 
 @pytest.mark.parametrize(
-    ("kind", "hint"),
+    ("name", "hint"),
     [
-        (INSTANCE, r"lower --set instance.learning_rate \(now 0.001\) or a higher instance.temp"),
-        (HEADS, r"lower --set train.learning_rate \(now 0.001\) or a higher loss.temperature"),
-        (SELF_LABEL, r"lower --set self_label.learning_rate \(now 0.0001\)$"),
+        (CONTRAST, r"lower contrast.learning_rate \(now 0.001\) or a higher contrast.temperature$"),
+        (HEADS, r"lower heads.learning_rate \(now 0.001\) or a higher heads.temperature$"),
+        (SELF_LABEL, r"lower self_label.learning_rate \(now 0.0001\)$"),
     ],
 )
-def test_what_went_wrong_is_answered_with_the_settings_of_its_phase(config, tiny_set, kind, hint):
+def test_what_went_wrong_is_answered_with_the_settings_of_its_phase(config, tiny_set, name, hint):
     built = trainer(config, tiny_set)
 
     def spoil(now, _indices, _heads):
-        if now == kind:
+        if now == name:
             with torch.no_grad():
-                built.network.trunk.layers[0].weight.fill_(float("nan"))
+                built.network.backbone.layers[0].weight.fill_(float("nan"))
 
     watch(built, spoil)
     with pytest.raises(TrainingError, match=hint):
         built.train()
 
 
-def test_a_prediction_goes_on_in_the_middle_with_its_slow_copy(config, tiny_set, tmp_path):
-    config = with_values(config, {"instance.kind": "prediction", "instance.momentum": 0.9})
+@pytest.fixture
+def byol_config(config):
+    values = {"byol.epochs": 2, "byol.batch_size": 16, "byol.projection": 8, "byol.momentum": 0.9}
+    return with_values(config, {"phases": ("byol", HEADS, SELF_LABEL), **values})
+
+
+def test_byol_goes_on_in_the_middle_with_its_target(byol_config, tiny_set, tmp_path):
+    config = byol_config
     whole = trainer(config, tiny_set)
     whole.train()
-    assert whole.history[0].keys() == {"epoch", "seconds", "phase", "loss", "instance"}
+    assert whole.history[0].keys() == {"epoch", "seconds", "phase", "loss", "byol"}
     with pytest.raises(Interrupted):
         trainer(config, tiny_set, tmp_path, Stopper(after=4)).train()
     resumed = trainer(config, tiny_set, tmp_path)
     assert resumed.resume()
-    slow = resumed.network.slow_copy.state_dict()
+    part = resumed.network.parts["byol"]
     assert not torch.equal(
-        slow["network.1.0.weight"], resumed.network.projection.state_dict()["0.weight"]
+        part.target.state_dict()["network.1.0.weight"], part.projection.state_dict()["0.weight"]
     )
     resumed.train()
     assert same(resumed, whole)
@@ -364,14 +389,13 @@ def test_a_prediction_goes_on_in_the_middle_with_its_slow_copy(config, tiny_set,
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_slow_copy_begins_with_the_weights_that_training_begins_with(
-    config, tiny_set, given, monkeypatch
+def test_an_ema_target_begins_with_the_weights_that_training_begins_with(
+    byol_config, tiny_set, given, monkeypatch
 ):
-    """Those that the images give a trunk, or those of another run, which have no slow copy."""
-    for module in ("networks.patches", "engine.patch_start"):
+    """Those that the images give a backbone, or those of another run, which have no target."""
+    for module in ("networks.patches", "engine.patch_dictionary"):
         monkeypatch.setattr(f"dcdc.{module}.N_PATCHES", 60)
-    values = {"instance.kind": "prediction", "network.trunk": "patches"}
-    config = resolve(with_values(config, values), tiny_set)
+    config = resolve(with_values(byol_config, {"network.backbone": "patches"}), tiny_set)
     weights = build_network(with_values(config, {"train.seed": 1})).state_dict()
     observer = SilentObserver()
     built = build_training(
@@ -379,17 +403,87 @@ def test_a_slow_copy_begins_with_the_weights_that_training_begins_with(
     ).trainer
     seen = {}
 
-    def note(kind, indices, heads):  # noqa: ARG001
+    def note(name, indices, heads):  # noqa: ARG001
         if not seen:
             state = built.network.state_dict()
             seen.update({name: tensor.clone() for name, tensor in state.items()})
 
     watch(built, note)
     built.train()
-    trunk = {name: tensor for name, tensor in seen.items() if name.startswith("trunk.")}
-    assert trunk
-    for name, tensor in trunk.items():
-        slow = seen[f"slow_copy.network.0.{name.removeprefix('trunk.')}"]
-        assert torch.equal(slow, tensor), name
+    backbone = {name: tensor for name, tensor in seen.items() if name.startswith("backbone.")}
+    assert backbone
+    for name, tensor in backbone.items():
+        target = seen[f"parts.byol.target.network.0.{name.removeprefix('backbone.')}"]
+        assert torch.equal(target, tensor), name
         if given:
             assert torch.equal(tensor, weights[name]), name
+
+
+@dataclass(frozen=True)
+class Counting(Phase):
+    """As somebody else may write one; it counts its epochs."""
+
+    kind = "counting"
+    label = "counting"
+    color = "#000000"
+    is_scored = False
+
+    def passes(self, number, heads):  # noqa: ARG002
+        return (("counting",), ("again",))
+
+    def part(self, backbone, n_features):  # noqa: ARG002
+        return nn.Linear(n_features, 2)
+
+    def begin(self, context):
+        context.state["epochs"] = torch.zeros(1)
+
+    def end_epoch(self, context, means):
+        context.state["epochs"] += 1
+        assert means.keys() == {"loss", "length"}
+
+    def objective(self, context, tools):
+        return CountingObjective(context.perturbed_copy(2), applied=tools.applied)
+
+
+class CountingObjective(PerturbedPair):
+    def loss(self, network, copies, heads):  # noqa: ARG002
+        length = network.parts["counting"](network.features(copies[0])).square().mean()
+        return length, {"length": length}
+
+
+def test_a_phase_from_outside_trains_is_saved_and_resumed(config, tiny_set, tmp_path, monkeypatch):
+    monkeypatch.setitem(PHASES._entries, "counting", Counting)
+    config = with_values(
+        config,
+        {
+            "phases": ("counting", HEADS, "counting-2"),
+            "counting.epochs": 2,
+            "counting.batch_size": 16,
+            "counting-2.epochs": 1,
+        },
+    )
+    calls = []
+    straight = trainer(config, tiny_set)
+    watch(straight, lambda name, indices, heads: calls.append((name, heads, len(indices))))
+    straight.train()
+    assert [(call, len(list(same))) for call, same in groupby(calls)] == [
+        *((("counting", heads, 16), 3) for heads in 2 * (("counting",), ("again",))),
+        ((HEADS, OVER, 24), 8),
+        ((HEADS, CLUSTER, 24), 4),
+        (("counting-2", ("counting",), 12), 4),  # batches as the phase before has them
+        (("counting-2", ("again",), 12), 4),
+    ]
+    assert [line["phase"] for line in straight.history] == [
+        *("counting", "counting"),
+        *(HEADS, HEADS),
+        "counting-2",
+    ]
+    assert [line["epoch"] for line in straight.history if "sizes" in line] == [3, 4]
+    with pytest.raises(Interrupted):
+        trainer(config, tiny_set, tmp_path, Stopper(after=6 + 2)).train()
+    resumed = trainer(config, tiny_set, tmp_path)
+    assert resumed.resume()
+    assert resumed.context.state == {"epochs": torch.ones(1)}
+    resumed.train()
+    assert same(resumed, straight)
+    assert plain(read_history(tmp_path / "history.jsonl")) == plain(straight.history)

@@ -2,58 +2,57 @@
 
 import pytest
 
-from dcdc.engine.plan import HEADS, INSTANCE, SELF_LABEL, Phase, Plan
+from dcdc.engine.plan import Place, Plan
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
+from dcdc.phases.contrast import Contrast
+from dcdc.phases.heads import Heads
+from dcdc.phases.self_label import SelfLabel
+
+CLUSTER, OVER = (CLUSTER_HEAD,), (OVER_CLUSTERING_HEAD,)
+BOTH = (CLUSTER_HEAD, OVER_CLUSTERING_HEAD)
 
 
-def plan(**changes) -> Plan:
-    n_extra = changes.pop("n_extra", 0)
-    given = {"epochs": 6, "batch_size": 16, "heads": ("cluster", "over"), "learning_rate": 1e-3}
-    phase = Phase(HEADS, **(given | changes))
-    return Plan((phase,), n_images=50, n_extra=n_extra, cluster_head="cluster", seed=0)
+def plan(*phases, batch_sizes, n_extra=0) -> Plan:
+    names = tuple(phase.kind for phase in phases)
+    return Plan(phases, names, batch_sizes, BOTH, n_images=50, n_extra=n_extra, seed=0)
 
 
-def three_phases(n_extra: int = 0) -> Plan:
-    phases = (
-        Phase(INSTANCE, epochs=3, batch_size=20, heads=("projection",), learning_rate=1e-2),
-        Phase(
-            HEADS,
-            epochs=4,
-            batch_size=16,
-            heads=("cluster", "over"),
-            learning_rate=1e-3,
-            over_clustering_first=1,
-        ),
-        Phase(SELF_LABEL, epochs=2, batch_size=25, heads=("cluster",), learning_rate=1e-4),
+def heads_alone(n_extra=0, **settings) -> Plan:
+    return plan(Heads(epochs=6, **settings), batch_sizes=(16,), n_extra=n_extra)
+
+
+def three_phases(n_extra=0) -> Plan:
+    return plan(
+        Contrast(epochs=3),
+        Heads(epochs=4, over_clustering_first=1),
+        SelfLabel(epochs=2),
+        batch_sizes=(20, 16, 25),
+        n_extra=n_extra,
     )
-    return Plan(phases, n_images=50, n_extra=n_extra, cluster_head="cluster", seed=0)
 
 
 def test_heads_alternate_or_train_together():
-    assert plan().passes(1) == (("over",), ("cluster",))
-    assert plan(head_training="joint").passes(1) == (("cluster", "over"),)
-    early = plan(over_clustering_first=2)
-    assert [early.passes(epoch) for epoch in (1, 2, 3)] == [
-        (("over",),),
-        (("over",),),
-        (("over",), ("cluster",)),
-    ]
+    assert heads_alone().passes(1) == (OVER, CLUSTER)
+    assert heads_alone(order="joint").passes(1) == (BOTH,)
+    early = heads_alone(over_clustering_first=2)
+    assert [early.passes(epoch) for epoch in (1, 2, 3)] == [(OVER,), (OVER,), (OVER, CLUSTER)]
     assert [early.steps(epoch) for epoch in (2, 3)] == [3, 6]
 
 
 def test_extra_images_are_shown_to_the_over_clustering_head_alone():
-    joint = plan(n_extra=30, head_training="joint", over_clustering_first=1)
-    assert plan(n_extra=30).steps(1) == 80 // 16 + 50 // 16
+    joint = heads_alone(n_extra=30, order="joint", over_clustering_first=1)
+    assert heads_alone(n_extra=30).steps(1) == 80 // 16 + 50 // 16
     assert [joint.steps(epoch) for epoch in (1, 2)] == [80 // 16, 50 // 16]
 
 
 def test_every_epoch_belongs_to_a_phase_and_has_its_number_there():
     built = three_phases()
+    contrast, heads, self_label = built.phases
     assert built.epochs == 9
-    found = [built.at(epoch) for epoch in range(1, 10)]
-    assert [(phase.kind, number) for phase, number in found] == [
-        *((INSTANCE, number) for number in (1, 2, 3)),
-        *((HEADS, number) for number in (1, 2, 3, 4)),
-        *((SELF_LABEL, number) for number in (1, 2)),
+    assert [built.at(epoch) for epoch in range(1, 10)] == [
+        *(Place(0, contrast, number) for number in (1, 2, 3)),
+        *(Place(1, heads, number) for number in (1, 2, 3, 4)),
+        *(Place(2, self_label, number) for number in (1, 2)),
     ]
 
 
@@ -66,15 +65,16 @@ def test_an_epoch_that_the_plan_does_not_have_is_refused(epoch):
 def test_passes_follow_the_phase_and_the_number_within_it():
     built = three_phases()
     assert [built.passes(epoch) for epoch in (3, 4, 5, 8)] == [
-        (("projection",),),
-        (("over",),),  # the first of its phase
-        (("over",), ("cluster",)),
-        (("cluster",),),
+        (("contrast",),),
+        (OVER,),  # the first of its phase
+        (OVER, CLUSTER),
+        (CLUSTER,),
     ]
 
 
 def test_steps_are_of_the_phase_s_own_batches():
     built = three_phases()
+    assert [built.batch_size(epoch) for epoch in (1, 4, 8)] == [20, 16, 25]
     of_epoch = [2, 2, 2, 3, 6, 6, 6, 2, 2]
     assert [built.steps(epoch) for epoch in range(1, 10)] == of_epoch
     assert [built.steps_after(epoch) for epoch in range(10)] == [
@@ -92,13 +92,26 @@ def test_extra_images_are_in_every_pass_without_the_cluster_head():
     ]
 
 
-def test_a_phase_is_found_by_its_kind():
-    assert three_phases().phase(SELF_LABEL).batch_size == 25
-    with pytest.raises(ValueError, match="not enough values"):
-        plan().phase(INSTANCE)
-
-
 def test_the_cluster_head_begins_after_the_epochs_of_the_others():
-    assert plan().cluster_head_begins == 1
-    assert plan(over_clustering_first=2).cluster_head_begins == 3
-    assert three_phases().cluster_head_begins == 3 + 1 + 1
+    def begins(built):
+        epoch, phase = built.cluster_head_begins()
+        assert isinstance(phase, Heads)
+        trained = [built.trains_cluster_head(number) for number in range(1, built.epochs + 1)]
+        assert trained == [number >= epoch for number in range(1, built.epochs + 1)]
+        return epoch
+
+    assert begins(heads_alone()) == 1
+    assert begins(heads_alone(over_clustering_first=2)) == 3
+    assert begins(three_phases()) == 3 + 1 + 1
+
+
+def test_a_plan_without_the_cluster_head_is_told_so():
+    with pytest.raises(ValueError, match="no phase trains the cluster head"):
+        plan(Contrast(epochs=3), batch_sizes=(20,)).cluster_head_begins()
+
+
+def test_two_phases_of_one_kind_keep_their_own_numbers():
+    built = plan(Heads(epochs=2), Heads(epochs=1, order="joint"), batch_sizes=(16, 25))
+    assert [built.at(epoch).index for epoch in (1, 2, 3)] == [0, 0, 1]
+    assert [built.passes(epoch) for epoch in (2, 3)] == [(OVER, CLUSTER), (BOTH,)]
+    assert built.steps(3) == 2

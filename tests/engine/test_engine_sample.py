@@ -2,25 +2,24 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_model
-from dcdc.config_for_images import resolve
-from dcdc.copies_from_config import build_perturbed_copy
 from dcdc.data import from_arrays
 from dcdc.data.store import StreamedStore, open_store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.sample import choose_balanced, choose_rows, take_sample
+from dcdc.prepare.assembly import build_model
+from dcdc.prepare.resolve import perturbed_copy, resolve
 
 
 @pytest.fixture
 def parts(tiny_config, tiny_set):
     config = resolve(tiny_config, tiny_set)
     model = build_model(config)
-    return model, open_store(tiny_set.images, model.device), build_perturbed_copy(config, 1)
+    return model, open_store(tiny_set.images, model.device), perturbed_copy(config, 1)
 
 
 def test_everything_of_a_small_set(parts, tiny_set):
-    model, store, perturbed_copy = parts
-    sample = take_sample(model, store, perturbed_copy, seed=3)
+    model, store, copy = parts
+    sample = take_sample(model, store, copy, seed=3)
     assert sample.rows.dtype == np.int64
     assert sample.rows.tolist() == list(range(48))
     assert sample.features.dtype == np.float16
@@ -36,10 +35,10 @@ def test_everything_of_a_small_set(parts, tiny_set):
 
 
 def test_a_part_of_a_large_set_is_the_same_for_the_same_seed(parts, tiny_set):
-    model, store, perturbed_copy = parts
+    model, store, copy = parts
 
     def take(seed):
-        return take_sample(model, store, perturbed_copy, seed, most_images=20, most_views=7)
+        return take_sample(model, store, copy, seed, most_images=20, most_views=7)
 
     sample, again, other = take(0), take(0), take(1)
     for ours, theirs in zip(sample, again, strict=True):
@@ -55,10 +54,10 @@ def test_a_part_of_a_large_set_is_the_same_for_the_same_seed(parts, tiny_set):
 
 
 def test_a_streamed_set_gives_the_same_and_extra_images_are_left_out(parts, tiny_set):
-    model, store, perturbed_copy = parts
+    model, store, copy = parts
     streamed = StreamedStore(tiny_set.images, model.device, tiny_set.images[:5])
-    ours = take_sample(model, streamed, perturbed_copy, 0, most_images=20)
-    theirs = take_sample(model, store, perturbed_copy, 0, most_images=20)
+    ours = take_sample(model, streamed, copy, 0, most_images=20)
+    theirs = take_sample(model, store, copy, 0, most_images=20)
     for left, right in zip(ours, theirs, strict=True):
         assert np.array_equal(left, right)
 
@@ -80,15 +79,15 @@ def test_colour_images(tiny_config):
     config = resolve(tiny_config, image_set)
     model = build_model(config)
     store = open_store(image_set.images, model.device)
-    sample = take_sample(model, store, build_perturbed_copy(config, 1), 0)
+    sample = take_sample(model, store, perturbed_copy(config, 1), 0)
     assert len(sample.features) == 20
 
 
 def test_features_beyond_half_precision_stay_finite(parts):
-    model, store, perturbed_copy = parts
+    model, store, copy = parts
     look_at = model.look_at
     model.look_at = lambda *given: (look_at(*given)[0] * 1e9, look_at(*given)[1])
-    assert np.isfinite(take_sample(model, store, perturbed_copy, 0).features).all()
+    assert np.isfinite(take_sample(model, store, copy, 0).features).all()
 
 
 def test_rows_are_all_or_a_seeded_part():

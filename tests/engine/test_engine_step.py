@@ -2,13 +2,12 @@
 
 import torch
 
-from dcdc.assembly import build_training
 from dcdc.augment import to_float
-from dcdc.config_for_images import resolve
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.plan import HEADS
 from dcdc.losses import dcdc_loss
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.resolve import resolve
 
 
 def training(config, image_set):
@@ -18,7 +17,7 @@ def training(config, image_set):
 def test_a_step_is_two_passes_a_loss_and_one_update(tiny_config, tiny_set):
     built, twin = training(tiny_config, tiny_set), training(tiny_config, tiny_set)
     indices = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
-    step, by_hand = built.trainer.steps[HEADS], twin.trainer.steps[HEADS]
+    step, by_hand = built.trainer.steps[0], twin.trainer.steps[0]
     for part in (step, by_hand):
         part.generator.manual_seed(5)
         part.network.train()
@@ -42,7 +41,7 @@ def test_a_step_is_two_passes_a_loss_and_one_update(tiny_config, tiny_set):
 
 
 def test_only_the_heads_asked_for_are_trained(tiny_config, tiny_set):
-    step = training(tiny_config, tiny_set).trainer.steps[HEADS]
+    step = training(tiny_config, tiny_set).trainer.steps[0]
     heads = step.network.heads
     before = {name: head.weight.clone() for name, head in heads.items()}
     step.generator.manual_seed(0)
@@ -52,7 +51,7 @@ def test_only_the_heads_asked_for_are_trained(tiny_config, tiny_set):
 
 
 def test_both_heads_in_one_step_sum_their_losses(tiny_config, tiny_set):
-    step = training(tiny_config, tiny_set).trainer.steps[HEADS]
+    step = training(tiny_config, tiny_set).trainer.steps[0]
     step.generator.manual_seed(0)
     terms = step(torch.arange(8), (CLUSTER_HEAD, OVER_CLUSTERING_HEAD))
     parts = [term for name, term in terms.items() if name != "loss"]
@@ -65,9 +64,9 @@ def test_batch_statistics_of_the_two_copies_are_taken_apart(tiny_config, tiny_se
     seen: list[list[torch.Tensor]] = []
     for noise in (0.0, 0.5):
         built = training(tiny_config, tiny_set)
-        step = built.trainer.steps[HEADS]
+        step = built.trainer.steps[0]
         step.objective.perturbed_copy.noise = noise
-        norm = step.network.trunk.layers[1]
+        norm = step.network.backbone.layers[1]
         means: list[torch.Tensor] = []
         plain = torch.nn.BatchNorm2d(32)  # the layer's own adds a ReLU
         norm.register_forward_pre_hook(

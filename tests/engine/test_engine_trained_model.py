@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_model
-from dcdc.config_for_images import resolve
 from dcdc.errors import InputError
+from dcdc.prepare.assembly import build_model
+from dcdc.prepare.resolve import resolve
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 
 from dcdc import DCDC
 
-SETTINGS = {"train.over_clustering_first": 2, "network.over_clusters": 6, "train.n_repeats": 2}
+SETTINGS = {"heads.over_clustering_first": 2, "network.over_clusters": 6, "heads.n_repeats": 2}
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ TINY = DCDC(
     n_clusters=2,
     epochs=2,
     device="cpu",
-    settings={"train.threads": 1, "train.n_repeats": 1, "network.over_clusters": 4},
+    settings={"train.threads": 1, "heads.n_repeats": 1, "network.over_clusters": 4},
 )
 
 

@@ -21,7 +21,8 @@ from dcdc import DCDC, InputError, TrainingError
 from dcdc.config import with_values
 from dcdc.estimator.watching import EstimatorObserver
 from dcdc.metrics import cluster_accuracy
-from dcdc.presets import preset
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.presets import preset
 from dcdc.run import run
 
 
@@ -89,7 +90,7 @@ def test_a_random_state_draws_the_seed(estimator, images):
 
 
 def test_the_answer_is_that_of_a_run_with_the_same_config_bit_for_bit(tiny_set, images):
-    values = {"n_clusters": 3, "train.epochs": 3, "train.batch_size": 16, "train.seed": 5}
+    values = {"n_clusters": 3, "heads.epochs": 3, "heads.batch_size": 16, "train.seed": 5}
     result = run(with_values(preset("digits"), values | {"train.device": "cpu"}), tiny_set)
     model = DCDC(3, preset="digits", epochs=3, batch_size=16, random_state=5, device="cpu")
     model.fit(images)
@@ -114,9 +115,10 @@ def test_the_answer_is_that_of_the_command_line(tiny_file, tmp_path, images):
 
 
 def test_every_setting_can_be_reached_and_wins_over_the_rest(estimator, images):
-    settings = {"train.epochs": np.int64(1), "loss.temperature": 0.3, "data.size": 12}
+    settings = {"heads.epochs": np.int64(1), "heads.temperature": 0.3, "data.size": 12}
     model = estimator(settings=settings).fit(images)
-    assert (model.n_iter_, model.config_.loss.temperature, model.model_.size) == (1, 0.3, 12)
+    assert (model.n_iter_, model.model_.size) == (1, 12)
+    assert heads_of(model.config_).temperature == 0.3
     assert model.predict(images).shape == (48,)
 
 
@@ -231,7 +233,7 @@ def test_ctrl_c_leaves_the_last_finished_epoch(estimator, images, ctrl_c):
     with pytest.warns(ConvergenceWarning, match="Ctrl-C: the model is that of epoch 3, the last"):
         model = estimator(epochs=9).fit(images)
     assert model.n_iter_ == len(model.loss_curve_) == 3
-    straight = estimator(epochs=9, settings=model.settings | {"train.epochs": 3}).fit(images)
+    straight = estimator(epochs=9, settings=model.settings | {"heads.epochs": 3}).fit(images)
     assert np.array_equal(model.predict_proba(images), straight.predict_proba(images))
 
 
@@ -281,8 +283,8 @@ def test_a_grid_search_over_the_number_of_clusters_needs_no_labels(estimator, im
 
 
 def test_a_training_that_diverges_says_which_setting_to_change(estimator, images):
-    with pytest.raises(TrainingError, match=r'try a lower settings\["train.learning_rate"\]'):
-        estimator(settings={"train.learning_rate": 1e30}).fit(images)
+    with pytest.raises(TrainingError, match=r'try a lower settings\["heads.learning_rate"\]'):
+        estimator(settings={"heads.learning_rate": 1e30}).fit(images)
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score"])
@@ -294,18 +296,29 @@ def test_before_fitting_nothing_is_answered(estimator, images, method):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_clusters": 0}, r"^n_clusters = 0 must be at least 2$"),
+        ({"n_clusters": 0}, r"^n_clusters=0 must be at least 2$"),
         ({"n_clusters": 49}, r"n_samples=48 cannot fill n_clusters=49: give at least 49 images"),
         ({"preset": "nothing"}, "unknown preset 'nothing'"),
-        ({"epochs": 0}, r"^train.epochs = 0 must be at least 1$"),
-        ({"epochs": 1.5}, "train.epochs = 1.5 must be a whole number"),
+        ({"epochs": 0}, r"^epochs=0 must be at least 1$"),
+        ({"epochs": 1.5}, r"^epochs=1.5 must be a whole number$"),
         ({"batch_size": 64}, "a batch of 64 is larger than the set of 48 images: lower batch_size"),
-        ({"device": "tpu"}, "train.device = 'tpu' is not one of auto, cpu"),
+        ({"device": "tpu"}, r"^device='tpu' is not one of auto, cpu"),
         ({"n_init": 0}, "n_init=0 must be a whole number from 1"),
         ({"n_init": "auto"}, "n_init='auto' must be a whole number from 1"),
         ({"n_init_criterion": "best"}, "n_init_criterion='best' is not one of loss, agreement"),
-        ({"settings": {"epochs": 3}}, "unknown config key 'epochs'; did you mean"),
-        ({"settings": "train.epochs=3"}, "is no dict"),
+        ({"settings": {"epochs": 3}}, "unknown config key 'epochs'; did you mean 'heads.epochs'"),
+        ({"settings": {"heads.epochs": 0}}, r"^epochs=0 must be at least 1$"),
+        (
+            {"settings": {"heads.temperature": -1}},
+            r'^settings\["heads.temperature"\]=-1.0 must be above 0$',
+        ),
+        (
+            {"settings": {"contrast.epochs": 1}},
+            r'no phase contrast .*: list it in settings\["phases"\], such as contrast,heads$',
+        ),
+        ({"settings": {"train.epochs": 3}}, "'train.epochs' is called 'heads.epochs' now"),
+        ({"settings": {"network.backbone": "smal"}}, "unknown backbone 'smal'; did you mean"),
+        ({"settings": "heads.epochs=3"}, "is no dict"),
         ({"image_shape": 8}, "image_shape=8 must be a tuple"),
         ({"value_range": (1, 0)}, r"value_range=\(1, 0\) is no range"),
     ],

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from dcdc.config import AugmentConfig, RunConfig, with_values
 from dcdc.errors import InputError
-from dcdc.estimator.settings import in_python_words, restart_seed, seed_of
+from dcdc.estimator.settings import overrides_of, restart_seed, seed_of, without_features
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.presets import preset
 
 
 def test_an_integer_is_the_seed_itself():
@@ -27,16 +30,65 @@ def test_the_first_restart_is_the_only_one_of_a_single_training():
     assert len(set(seeds)) == 4
 
 
-@pytest.mark.parametrize(
-    ("said", "heard"),
-    [
-        ("5 images cannot fill 9 clusters: lower --clusters", "lower n_clusters"),
-        ("train.epochs = 0 must be at least 1 (--epochs)", "must be at least 1$"),
-        ("try a lower --set train.learning_rate (now 1)", r'lower settings\["train.learning_rate'),
-        ("use --device auto or cpu", 'use device="auto" or cpu'),
-        ("repair or remove it, or use --on-bad skip", "repair or remove it$"),
-    ],
-)
-def test_faults_name_parameters_instead_of_flags(said, heard):
-    with pytest.raises(InputError, match=heard), in_python_words():
-        raise InputError(said)
+PARAMETERS = {
+    "n_clusters": 4,
+    "preset": None,
+    "epochs": None,
+    "batch_size": None,
+    "device": "cpu",
+    "settings": None,
+}
+
+
+def test_parameters_that_are_given_become_overrides():
+    alone = overrides_of(PARAMETERS, 7)
+    assert alone.values == {"n_clusters": 4, "train.device": "cpu", "train.seed": 7}
+    given = {"epochs": np.int64(3), "batch_size": 9, "preset": "digits", "n_clusters": None}
+    overrides = overrides_of(PARAMETERS | given, 0)
+    assert overrides.preset == "digits"
+    assert "n_clusters" not in overrides.values
+    assert (overrides.values["heads.epochs"], overrides.values["heads.batch_size"]) == (3, 9)
+    assert type(overrides.values["heads.epochs"]) is int
+
+
+def test_settings_win_over_parameters():
+    settings = {"heads.epochs": 5, "train.seed": 1, "contrast.epochs": np.int64(2)}
+    overrides = overrides_of(PARAMETERS | {"epochs": 3, "settings": settings}, 7)
+    found = [overrides.values[key] for key in settings]
+    assert found == [5, 1, 2]
+    with pytest.raises(InputError, match=r"^settings='x=1' is no dict: give {'section.key': val"):
+        overrides_of(PARAMETERS | {"settings": "x=1"}, 0)
+
+
+def test_a_warm_start_does_not_ask_how_the_heads_begin():
+    """Of two epochs for features there may be fewer epochs left."""
+    settings = {"heads.over_clustering_first": 2, "heads.initialisation": "k-means"}
+    given = PARAMETERS | {"epochs": 1, "settings": settings | {"heads.n_repeats": 2}}
+    with pytest.raises(InputError, match="a share of the epochs, or fewer than all 1"):
+        overrides_of(given, 0).alone()
+    values = overrides_of(given, 0, going_on=True).values
+    assert values.keys() >= {"heads.epochs", "heads.n_repeats"}
+    assert not values.keys() & settings.keys()
+
+
+def test_rows_that_are_no_images_are_not_turned_or_shifted():
+    assert overrides_of(PARAMETERS, 0).suggested == {}
+    suggested = overrides_of(PARAMETERS, 0, are_images=False).suggested
+    assert with_values(RunConfig(), suggested).augment == AugmentConfig(noise=0.05)
+
+
+def test_a_warm_start_leaves_out_what_finds_features_and_begins_heads():
+    values = {"heads.over_clustering_first": 5.0, "heads.neighbours": 3, "heads.epochs": 9}
+    config = without_features(with_values(preset("cifar10"), values))
+    assert list(config.active_phases) == ["heads", "self_label"]
+    heads = heads_of(config)
+    assert (heads.over_clustering_first, heads.initialisation) == (0, "random")
+    assert (heads.neighbours, heads.epochs, heads.order) == (3, 9, "joint")
+
+
+def test_a_warm_start_does_so_for_every_phase_of_the_heads():
+    twice = with_values(preset("digits"), {"phases": ("contrast", "heads", "heads-2")})
+    twice = with_values(twice, {"heads-2.initialisation": "k-means", "contrast.epochs": 2})
+    config = without_features(twice)
+    assert config.phase_names == ("heads", "heads-2")
+    assert {phase.initialisation for phase in config.phases} == {"random"}

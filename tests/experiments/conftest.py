@@ -13,6 +13,7 @@ from dcdc.engine.observer import SilentObserver
 from dcdc.experiments.method_process import Children
 from dcdc.experiments.method_runs import MethodRun, Task, plan
 from dcdc.experiments.method_settings import read_settings
+from dcdc.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def leave_run() -> Callable[..., Path]:
 
     def leave(run: MethodRun, acc: float = 0.5, *, done: bool = True, **metrics) -> Path:
         run.folder.mkdir(parents=True)
-        (run.folder / "config.json").write_text(json.dumps(run.described()))
+        RunFolder(run.folder).write_config(run.described())
         known = {
             "scores": {"nmi": acc / 2, "acc": acc, "ari": acc / 4},
             "health": {"active_clusters": 3},

@@ -13,7 +13,7 @@ from dcdc.experiments.relay import Relay, tell
 
 
 def test_a_refusal_leaves_no_folder_but_one_that_was_begun_stays(make_run, leave_run):
-    run = make_run("dcdc", "dcdc.train.batch_size=49")
+    run = make_run("dcdc", "dcdc.heads.batch_size=49")
     with pytest.raises(InputError, match="a batch of 49 is larger"):
         carry_out(run.job(), SilentObserver())
     assert not run.folder.exists()

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from dcdc.cli.words import COMPARE
+
 
 def test_folders_are_named_by_method_changes_and_seed(make_run):
     assert make_run("k-means").folder.name == "k-means-seed-0"
@@ -23,7 +25,7 @@ def test_a_folder_is_missing_begun_done(make_run, leave_run):
 
 
 def test_settings_that_are_tuples_are_known_again(make_run, leave_run):
-    run = make_run("dcdc", "dcdc.train.batch_size=16")
+    run = make_run("dcdc", "dcdc.heads.batch_size=16")
     leave_run(run)
     assert run.standing().state == "done"
 
@@ -43,8 +45,8 @@ def test_a_folder_of_something_else_is_left_alone(make_run, leave_run, key, valu
     config.write_text(json.dumps(json.loads(config.read_text()) | {key: value}))
     standing = run.standing()
     assert standing.state == "other"
-    assert told in standing.fault
-    assert "move it away, or choose another --out" in standing.fault
+    assert told in str(standing.fault)
+    assert standing.fault.told(COMPARE).endswith(": move it away, or choose another --out")
 
 
 def test_a_folder_with_an_older_name_of_a_setting_is_known_again(make_run, leave_run):
@@ -54,9 +56,18 @@ def test_a_folder_with_an_older_name_of_a_setting_is_known_again(make_run, leave
     assert run.standing().state == "done"
 
 
+@pytest.mark.parametrize("method", ["k-means", "sc", "dcdc"])
+def test_a_folder_of_an_older_format_is_known_again(make_run, leave_run, method):
+    run = make_run(method)
+    config = leave_run(run) / "config.json"
+    for form in ({}, {"format": 1}):
+        config.write_text(json.dumps(form | run.described()))
+        assert run.standing().state == "done"
+
+
 @pytest.mark.parametrize("file", ["config.json", "metrics.json"])
 def test_damaged_files_are_told_not_run_over(make_run, leave_run, file):
     run = make_run("k-means")
     (leave_run(run) / file).write_text("{")
     assert run.standing().state == "other"
-    assert file in run.standing().fault
+    assert file in str(run.standing().fault)

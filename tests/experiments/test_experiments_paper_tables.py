@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from dcdc.cli.words import REPRODUCE
 from dcdc.config import RunConfig, flat
 from dcdc.errors import InputError
 from dcdc.experiments import paper
 from dcdc.experiments.paper_tables import TABLES, rows_of, table
 from dcdc.experiments.recipe_plan import Options, check_settings, file_stem, plan, settings_text
-from dcdc.presets import PRESETS, preset
+from dcdc.prepare.presets import PRESETS, preset
 
 SIX = ["cifar10", "cifar100-20", "stl10", "imagenet-10", "imagenet-dogs", "tiny-imagenet"]
 
@@ -67,10 +68,10 @@ def test_each_ablation_changes_what_its_name_says():
             if row.dataset == "cifar100-20"
         ]
 
-    assert changed("losses") == [{"loss.class_weight": 0}, {"loss.sample_weight": 0}, {}]
+    assert changed("losses") == [{"heads.class_weight": 0}, {"heads.sample_weight": 0}, {}]
     assert changed("over-clustering") == [{"network.over_clusters": 0}, {}]
-    assert changed("repeat") == [{"train.n_repeats": 1}, {}]
-    sizes = [{"train.batch_size": size} for size in (100, 300, 400, 500, 1000)]
+    assert changed("repeat") == [{"heads.n_repeats": 1}, {}]
+    sizes = [{"heads.batch_size": size} for size in (100, 300, 400, 500, 1000)]
     assert changed("batch-size") == [sizes[0], {}, *sizes[1:]]
 
 
@@ -94,8 +95,12 @@ def test_folders_say_what_differs_from_the_preset():
     ]
     (first, *_) = runs("batch-size", seeds=(4,), epochs=60, out=Path("x"))
     assert first.folder == Path("x/cifar100-20/paper-batch-size-100-epochs-60-seed-4")
-    (first, *_) = runs("repeat", settings=("network.trunk=small",))
-    assert first.folder.name == "paper-no-repeat-trunk-small-seed-0"
+    (first, *_) = runs("repeat", settings=("network.backbone=small",))
+    assert first.folder.name == "paper-no-repeat-backbone-small-seed-0"
+    (first, *_) = runs("repeat", settings=("phases=heads,self_label", "self_label.epochs=2"))
+    assert first.folder.name == (
+        "paper-no-repeat-phases-heads-self-label-self-label-epochs-2-seed-0"
+    )
     many = tuple(
         f"augment.{key}=0.125"
         for key in ("brightness", "contrast", "saturation", "hue", "grey", "flip", "noise")
@@ -115,9 +120,9 @@ def test_what_cannot_change_the_answer_is_not_in_a_name():
 
 
 def test_files_of_shorter_or_changed_tables_have_names_of_their_own():
-    options = Options(epochs=60, settings=("network.trunk=resnet18",))
-    assert file_stem(table("main"), options) == "main-epochs-60-trunk-resnet18"
-    assert settings_text(table("main"), options) == "network.trunk=resnet18"
+    options = Options(epochs=60, settings=("network.backbone=resnet18",))
+    assert file_stem(table("main"), options) == "main-epochs-60-backbone-resnet18"
+    assert settings_text(table("main"), options) == "network.backbone=resnet18"
 
 
 @pytest.mark.usefixtures("own_preset")
@@ -127,14 +132,17 @@ def test_a_command_typed_alone_gives_the_same_config(name, monkeypatch):
 
     started = []
 
-    def note(source, path, overlay, preset_name, *_):
-        started.append((source, path, overlay(preset(preset_name))))
+    def note(source, path, overrides, *_):
+        started.append((source, path, overrides.alone()))
 
     monkeypatch.setattr(sys.modules["dcdc.cli.fit"], "_start", note)
     options = {
         "epochs": 30,
         "device": "cpu",
-        "settings": ("augment.crop_scale=0.3,1", "network.mean=none", "train.compile=off"),
+        "settings": (
+            *("augment.crop_scale=0.3,1", "network.mean=none", "train.compile=off"),
+            *("phases=contrast,heads,self_label", "contrast.epochs=4", "contrast.batch_size=20"),
+        ),
         "sources": {"cifar10": "some folder"},
     }
     for run in runs(name, **options):
@@ -185,7 +193,7 @@ def test_the_whole_of_table_1_is_there():
     [
         ("looses", [], "unknown table 'looses'; did you mean 'losses'?"),
         ("main", ["cifr10"], "unknown data set 'cifr10'; did you mean 'cifar10'?"),
-        ("repeat", ["stl10"], "table repeat has no stl10: give --dataset cifar100-20 or"),
+        ("repeat", ["stl10"], "table repeat has no stl10: give dataset = 'cifar100-20 or"),
     ],
 )
 def test_unknown_names_are_refused_with_a_hint(name, datasets, message):
@@ -197,13 +205,14 @@ def test_unknown_names_are_refused_with_a_hint(name, datasets, message):
     ("setting", "message"),
     [
         ("train.seed=3", "use --seeds and --first-seed"),
-        ("train.epochs=3", "use --epochs"),
+        ("heads.epochs=3", "use --epochs"),
         ("data.source=x", "use --data NAME=SOURCE"),
-        ("train.batch_size=10", "what they differ in"),
+        ("heads.batch_size=10", "what they differ in: leave it out"),
     ],
 )
 def test_settings_that_a_table_has_its_own_way_for(setting, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as refused:
         check_settings(table("batch-size"), [setting])
+    assert message in refused.value.told(REPRODUCE)
     if message.startswith("what"):
         check_settings(table("repeat"), [setting])

@@ -13,6 +13,7 @@ from dcdc.experiments.recipe_plan import Options, plan
 from dcdc.experiments.reproduce_tables import epochs_text, markdown, record, write_table
 from dcdc.experiments.rows import Figure, dotted, summarise
 from dcdc.experiments.standing import Standing
+from dcdc.run_folder import RunFolder
 
 METRICS = {
     "training_seconds": 12.4,
@@ -27,7 +28,7 @@ def leave(run, *, accs=(0.2, 0.4, 0.3), done=True, **values) -> None:
     """A folder as a run with these ACCs leaves it."""
     config = with_values(run.named(), {"train.precision": "float32", **values})
     run.folder.mkdir(parents=True)
-    (run.folder / "config.json").write_text(json.dumps(to_mapping(config)))
+    RunFolder(run.folder).write_config(to_mapping(config))
     lines = [
         {
             "epoch": epoch,
@@ -67,15 +68,15 @@ def test_a_folder_is_missing_begun_done_or_something_else(options):
     assert outcome.chosen["by_labels"].epoch == 2
     (run.folder / "config.json").write_text("{")
     assert run.standing().state == "other"
-    assert "cannot read" in run.standing().fault
+    assert "cannot read" in str(run.standing().fault)
 
 
 def test_a_run_of_another_config_is_never_shown_as_this_one(options):
     (run,) = planned("repeat", options)
-    leave(run, **{"loss.temperature": 0.9})
+    leave(run, **{"heads.temperature": 0.9})
     outcome = run.standing()
     assert outcome.state == "other"
-    assert "loss.temperature is 0.3, was 0.9" in outcome.fault
+    assert "heads.temperature is 0.3, was 0.9" in str(outcome.fault)
     assert not outcome.chosen
 
 
@@ -94,7 +95,7 @@ def test_a_source_that_is_given_must_be_the_runs_own(options):
         "repeat", Options(out=options.out, epochs=3, sources={"cifar100-20": "here"})
     )
     assert given.folder == run.folder
-    assert "data.source is 'here', was 'elsewhere'" in given.standing().fault
+    assert "data.source is 'here', was 'elsewhere'" in str(given.standing().fault)
 
 
 def test_a_shorter_run_is_read_from_the_longer_one_that_begins_with_it(options):
@@ -140,7 +141,7 @@ def test_a_longer_run_that_cannot_be_read_is_no_beginning(options, damage):
 def test_a_longer_run_of_another_config_or_not_evaluated_there_is_no_beginning(options):
     (whole,) = planned("repeat", replace(options, epochs=None))
     (run,) = planned("repeat", options)
-    leave(whole, **{"loss.temperature": 0.9})
+    leave(whole, **{"heads.temperature": 0.9})
     assert run.standing().state == "missing"
     shutil.rmtree(whole.folder)
     leave(whole)
@@ -151,13 +152,17 @@ def test_a_longer_run_of_another_config_or_not_evaluated_there_is_no_beginning(o
 
 
 @pytest.mark.parametrize(
-    "setting",
-    ["train.schedule=cosine", "train.over_clustering_first=0.5", "self_label.epochs=1"],
+    "settings",
+    [
+        ("heads.schedule=cosine",),
+        ("heads.over_clustering_first=0.5",),
+        ("phases=heads,self_label", "self_label.epochs=1"),
+    ],
 )
-def test_a_length_that_changes_the_first_epochs_makes_another_run(options, setting):
+def test_a_length_that_changes_the_first_epochs_makes_another_run(options, settings):
     (run,) = planned("repeat", options)
     assert run.longer == planned("repeat", replace(options, epochs=None))[0].folder
-    assert planned("repeat", replace(options, settings=(setting,)))[0].longer is None
+    assert planned("repeat", replace(options, settings=settings))[0].longer is None
     assert planned("repeat", replace(options, epochs=300))[0].longer is None
 
 
@@ -202,7 +207,7 @@ def test_the_record_holds_every_run_and_both_files_are_written(options):
     assert row["paper"] == {"acc": 0.328, "nmi": None, "ari": None}
     (found,) = row["runs"]
     assert found["chosen"]["smallest_loss"] == {"epoch": 3, "nmi": 0.3, "acc": 0.3, "ari": 0.3}
-    assert found["changes"] == {"train.epochs": 3, "train.n_repeats": 1}
+    assert found["changes"] == {"heads.epochs": 3, "heads.n_repeats": 1}
     assert found["epochs_of_preset"] == 200
     assert found["commit"] == "abc"
     missing = json.loads(data.read_text())["rows"][2]["runs"][0]

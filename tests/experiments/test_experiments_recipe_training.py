@@ -32,8 +32,8 @@ def bench(tiny_set):
     """What carries out runs, and what it read, said and did."""
     seen = SimpleNamespace(read=[], said=[], warned=[], reports=[], watched=Watched())
 
-    def read(config):
-        seen.read.append(config.data.source)
+    def read(data):
+        seen.read.append(data.source)
         return tiny_set
 
     @contextmanager
@@ -55,7 +55,7 @@ def bench(tiny_set):
 @pytest.fixture
 def make_run(tiny_config, tmp_path):
     def make(name: str, **values) -> RecipeRun:
-        short = {"train.epochs": 2, "data.source": ""}
+        short = {"heads.epochs": 2, "data.source": ""}
         config = with_values(tiny_config, short | values)
         return RecipeRun(table("main").rows[0], config, tmp_path / "out" / name)
 
@@ -69,7 +69,7 @@ def history(run: RecipeRun) -> list[dict]:
 
 def test_the_first_epochs_of_a_longer_run_are_the_shorter_run(bench, make_run):
     """As they would be if it had been trained: number for number."""
-    longer, alone = make_run("longer", **{"train.epochs": 3}), make_run("alone")
+    longer, alone = make_run("longer", **{"heads.epochs": 3}), make_run("alone")
     bench.carry_out([longer, alone])
     steps, shared = bench.watched.steps, replace(make_run("shared"), longer=longer.folder)
     bench.carry_out([shared])
@@ -96,8 +96,8 @@ def test_what_is_missing_is_trained_once_and_shared_images_are_read_once(bench, 
 
 
 def test_a_failing_run_does_not_stop_the_rest(bench, make_run):
-    too_large = make_run("large", **{"train.batch_size": 49})
-    diverging = make_run("wild", **{"train.learning_rate": 1e30})
+    too_large = make_run("large", **{"heads.batch_size": 49})
+    diverging = make_run("wild", **{"heads.learning_rate": 1e30})
     broken, good = make_run("broken"), make_run("good")
     broken.folder.mkdir(parents=True)
     (broken.folder / "config.json").write_text("{")
@@ -176,8 +176,8 @@ def test_a_run_that_was_begun_keeps_its_own_source(bench, make_run):
 
 
 def test_images_that_cannot_be_read_fail_one_run_alone(bench, make_run, tiny_set):
-    def read(config):
-        if config.data.source == "gone":
+    def read(data):
+        if data.source == "gone":
             raise InputError("gone is gone")
         return tiny_set
 
@@ -198,8 +198,9 @@ def test_a_folder_that_a_killed_run_left_half_made_is_begun_anew(bench, make_run
 def test_without_classes_nothing_is_trained(bench, make_run, tiny_set):
     """A table is of scores: they must not be missed after the training."""
     blind = replace(tiny_set, targets=None, class_names=())
-    run = make_run("blind")
-    ended = bench.carry_out([run], read=lambda _: blind)
-    assert ended.faults[run.folder].startswith("cifar10 has no classes to score against: name ")
+    runs = [make_run("blind"), make_run("still blind", **{"train.seed": 1})]
+    ended = bench.carry_out(runs, read=lambda _: blind)
+    for run in runs:
+        assert ended.faults[run.folder].startswith("cifar10 has no classes to score against: name ")
+        assert not run.folder.exists()
     assert bench.watched.steps == 0
-    assert not run.folder.exists()

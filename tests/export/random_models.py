@@ -3,34 +3,30 @@
 import numpy as np
 import torch
 
-from dcdc.assembly import build_model
-from dcdc.config import (
-    AugmentConfig,
-    DataConfig,
-    InstanceConfig,
-    NetworkConfig,
-    RunConfig,
-    TrainConfig,
-)
+from dcdc.config import AugmentConfig, DataConfig, NetworkConfig, RunConfig, TrainConfig
 from dcdc.export.check import random_images
+from dcdc.phases.contrast import Contrast
+from dcdc.phases.heads import Heads
+from dcdc.prepare.assembly import build_model
 
 
-def random_model(trunk="small", size=8, channels=1, sobel=False, resize_to=0, n_clusters=5):
+def random_model(backbone="small", size=8, channels=1, sobel=False, resize_to=0, n_clusters=5):
     config = RunConfig(
         n_clusters=n_clusters,
         data=DataConfig(source="random", size=size),
         network=NetworkConfig(
-            trunk=trunk,
+            backbone=backbone,
             sobel=sobel,
             over_clusters=9,
             mean=(0.4, 0.5, 0.6)[:channels],
             std=(0.2, 0.3, 0.25)[:channels],
         ),
         augment=AugmentConfig(resize_to=resize_to),
-        instance=InstanceConfig(epochs=1),
+        phases=(Contrast(epochs=1), Heads()),
         train=TrainConfig(device="cpu", threads=1),
     )
-    model = build_model(config)
+    # with a projection, which no export needs
+    model = build_model(config, for_training=True)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for name, tensor in model.network.state_dict().items():

@@ -21,9 +21,9 @@ from dcdc.export.check import TOLERANCE, Agreement, compare, random_images
 from dcdc.export.exported_network import OUTPUTS
 from dcdc.export.onnx_export import _NEEDED, export_onnx, open_onnx
 from dcdc.export.torch_export import METADATA, export_torch, open_torch
-from dcdc.networks.clustering import TRUNKS
+from dcdc.networks.backbones import BACKBONES, Backbone
 from dcdc.networks.resnet import ResNet
-from dcdc.presets import preset
+from dcdc.prepare.presets import preset
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
 
@@ -46,18 +46,19 @@ def exporting(request):
 CASES = {
     "grey": {"resize_to": 10},
     "grid that does not fit": {"size": 21, "channels": 3},
-    "sobel": {"trunk": "resnet34", "size": 32, "channels": 3, "sobel": True, "resize_to": 40},
-    "unpooled": {"trunk": "resnet34-unpooled", "size": 32, "channels": 1},
-    "patches": {"trunk": "patches", "size": 32, "channels": 3, "resize_to": 40},
+    "sobel": {"backbone": "resnet34", "size": 32, "channels": 3, "sobel": True, "resize_to": 40},
+    "unpooled": {"backbone": "resnet34-unpooled", "size": 32, "channels": 1},
+    "patches": {"backbone": "patches", "size": 32, "channels": 3, "resize_to": 40},
 }
 LARGEST_BATCH = {"grey": 512}
 
 
 @pytest.fixture
 def few_blocks(monkeypatch):
-    """One block a stage, of which deeper trunks have more."""
+    """One block a stage, of which deeper backbones have more."""
     for name, pool in (("resnet34", True), ("resnet34-unpooled", False)):
-        monkeypatch.setitem(TRUNKS, name, partial(ResNet, blocks=(1, 1, 1, 1), pool=pool))
+        shallow = Backbone(partial(ResNet, blocks=(1, 1, 1, 1), pool=pool))
+        monkeypatch.setitem(BACKBONES._entries, name, shallow)
 
 
 @pytest.mark.usefixtures("few_blocks")
@@ -80,10 +81,10 @@ def test_an_export_answers_as_its_model_whatever_the_batch(case, exporting, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trunk", ["resnet34", "resnet18-unpooled"])
-def test_whole_trunks_agree_too(trunk, exporting, tmp_path):
+@pytest.mark.parametrize("backbone", ["resnet34", "resnet18-unpooled"])
+def test_whole_backbones_agree_too(backbone, exporting, tmp_path):
     export, _, suffix = exporting
-    model = random_model(trunk=trunk, size=32, channels=3, sobel=True, resize_to=40)
+    model = random_model(backbone=backbone, size=32, channels=3, sobel=True, resize_to=40)
     assert export(model, tmp_path / f"model{suffix}").holds
 
 
@@ -91,7 +92,7 @@ def test_whole_trunks_agree_too(trunk, exporting, tmp_path):
 def test_every_digit_gets_its_runs_cluster(exporting, tmp_path):
     export, open_file, suffix = exporting
     image_set = load_images("digits")
-    values = {"train.epochs": 2, "train.over_clustering_first": 1, "train.device": "cpu"}
+    values = {"heads.epochs": 2, "heads.over_clustering_first": 1, "train.device": "cpu"}
     folder = RunFolder.create(tmp_path / "run")
     result = run(with_values(preset("digits"), values), image_set, folder=folder)
     path = folder.path / f"model{suffix}"

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.assembly import build_model
 from dcdc.config import with_values
-from dcdc.config_for_images import resolve
 from dcdc.export.exported_network import ExportedNetwork
 from dcdc.export.metadata import metadata_of
 from dcdc.networks import CLUSTER_HEAD
+from dcdc.prepare.assembly import build_model
+from dcdc.prepare.resolve import resolve
 
 
 @pytest.mark.parametrize("number", [1, 3])

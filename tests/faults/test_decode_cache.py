@@ -27,7 +27,7 @@ def photos(tmp_path_factory):
 
 def fit(photos: Path, cache: Path, run: Path) -> subprocess.Popen:
     flags = ["--clusters", "3", "--epochs", "1", "--size", "16", "--batch-size", "500"]
-    quick = ["--set", "train.n_repeats=1", "--set", "train.over_clustering_first=0", "--quiet"]
+    quick = ["--set", "heads.n_repeats=1", "--set", "heads.over_clustering_first=0", "--quiet"]
     quick.append("--no-report")
     return subprocess.Popen(
         [sys.executable, "-m", "dcdc", "fit", str(photos), "--run", str(run), *flags, *quick],

@@ -140,7 +140,7 @@ def test_a_truncated_checkpoint_falls_back_and_says_so(
 
 
 def test_a_loss_that_is_not_finite_ends_with_the_cause(tiny_file, tiny_flags, tmp_path):
-    flags = [*long_flags(tiny_flags), "--set", "train.learning_rate=1e30"]
+    flags = [*long_flags(tiny_flags), "--set", "heads.learning_rate=1e30"]
     result = finish(command(tiny_file, tmp_path / "run", flags))
     assert result.returncode == 1
     last = result.stderr.strip().splitlines()[-1]

@@ -13,24 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dcdc.assembly import build_training
 from dcdc.config import with_values
-from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet, from_arrays, load_digits
 from dcdc.engine.observer import SilentObserver
-from dcdc.presets import preset
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.presets import preset
+from dcdc.prepare.resolve import resolve
 
 FOLDER = Path(__file__).parent
 KEPT = (
-    *("loss", "instance", "cluster_head/sample_view", "over_clustering_head/class_view"),
+    *("loss", "contrast", "cluster_head/sample_view", "over_clustering_head/class_view"),
     *("self_label", "sure", "mean_confidence"),
 )
 SHORT_STEPS = {
     "digits": {
-        "train.epochs": 4,
-        "train.over_clustering_first": 2,
-        "train.batch_size": 32,
-        "train.learning_rate": 3e-5,
+        "heads.epochs": 4,
+        "heads.over_clustering_first": 2,
+        "heads.batch_size": 32,
+        "heads.learning_rate": 3e-5,
         "augment.crop_scale": (0.5, 1.0),
         "augment.brightness": 0.2,
         "augment.resize_to": 10,
@@ -39,15 +39,15 @@ SHORT_STEPS = {
     "cifar10": {
         "data.size": 8,
         "augment.resize_to": 10,
-        "network.trunk": "small",
+        "network.backbone": "small",
         "network.over_clusters": 20,
-        "instance.epochs": 2,
-        "instance.batch_size": 32,
-        "instance.learning_rate": 3e-5,
-        "train.epochs": 2,
-        "train.batch_size": 32,
-        "train.learning_rate": 3e-5,
-        "train.neighbours": 3,
+        "contrast.epochs": 2,
+        "contrast.batch_size": 32,
+        "contrast.learning_rate": 3e-5,
+        "heads.epochs": 2,
+        "heads.batch_size": 32,
+        "heads.learning_rate": 3e-5,
+        "heads.neighbours": 3,
         "train.evaluate_every": 1,
         "train.threads": 1,
         "self_label.epochs": 2,
@@ -56,8 +56,8 @@ SHORT_STEPS = {
     },
 }
 """Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10`, our recipe
-for photos, has every phase: contrast, neighbours as partners, self-labels. Its trunk is the small
-one here, so that it takes seconds."""
+for photos, has every phase: contrast, neighbours as partners, self-labels. Its backbone is the
+small one here, so that it takes seconds."""
 
 
 def grey_digits() -> ImageSet:

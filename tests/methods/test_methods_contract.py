@@ -11,7 +11,7 @@ from dcdc.errors import InputError, TrainingError
 from dcdc.methods import METHODS, Clustering, Context, find_method
 from dcdc.methods.registry import check_answer
 
-SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "train.n_repeats=1")}}
+SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "heads.n_repeats=1")}}
 """What makes a method quick beside QUICK."""
 QUICK = {"epochs": 1, "n_steps": 2, "n_refining_steps": 2, "sub_heads": 2}
 """For every method that has such a setting."""
@@ -72,7 +72,7 @@ def test_one_seed_one_answer_whatever_the_targets_say(name, images, first):
 @EVERY
 @pytest.mark.parametrize("n_clusters", [1, 49])
 def test_one_cluster_or_more_than_images_are_refused(name, images, n_clusters):
-    with pytest.raises(InputError, match=f"^{n_clusters} clusters for 48 images: give --clusters"):
+    with pytest.raises(InputError, match=f"^{n_clusters} clusters for 48 images: give n_clusters"):
         answer(name, images, n_clusters)
 
 

@@ -5,31 +5,43 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dcdc.config import with_values
 from dcdc.data import load_digits, load_images
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError, Interrupted
 from dcdc.methods import Context, find_method
-from dcdc.methods.dcdc import choose_recipe
-from dcdc.presets import PRESETS
+from dcdc.prepare.presets import PRESETS
+from dcdc.prepare.resolve import resolve
+from dcdc.prepare.suggestions import suggest_for
 from dcdc.run import load
 
 cluster = find_method("dcdc").cluster
-SMALL = ("network.over_clusters=6", "train.n_repeats=1", "train.checkpoint_every=1")
+SMALL = ("network.over_clusters=6", "heads.n_repeats=1", "train.checkpoint_every=1")
 
 
-def test_a_set_with_a_recipe_of_its_own_gets_it_and_others_what_fit_would_choose(tiny_set):
-    digits = load_images("digits")
-    assert choose_recipe(digits, 10, "cpu", None) == PRESETS["digits"]
-    assert choose_recipe(load_digits(), 10, "cpu", None) != PRESETS["digits"]
-    assert choose_recipe(tiny_set, 3, "cpu", None).n_clusters == 3
-    assert choose_recipe(tiny_set, 3, "cpu", "cifar10") == PRESETS["cifar10"]
+def whole(recipe, images, n_clusters):
+    """A recipe as a run on these images has it."""
+    own = {"n_clusters": n_clusters, "train.seed": 3, "train.device": "cpu"}
+    return resolve(with_values(recipe, own), images)
+
+
+def test_a_set_with_a_recipe_of_its_own_gets_it_and_others_what_fit_would_choose(
+    config_of, colour, tiny_set
+):
+    digits, by_hand, photos = load_images("digits"), load_digits(), colour(32)
+    assert config_of("dcdc", digits) == whole(PRESETS["digits"], digits, 10)
+    assert config_of("dcdc", by_hand) == whole(suggest_for(by_hand, 10, "cpu"), by_hand, 10)
+    assert config_of("dcdc", by_hand) != whole(PRESETS["digits"], by_hand, 10)
+    assert config_of("dcdc", tiny_set, 3).n_clusters == 3
+    own = config_of("dcdc", photos, recipe="cifar10")
+    assert own == whole(PRESETS["cifar10"], photos, 10)
     with pytest.raises(InputError, match="did you mean 'cifar10'"):
-        choose_recipe(tiny_set, 3, "cpu", "cifr10")
+        cluster(tiny_set, 3, 0, recipe="cifr10")
 
 
-def test_a_recipe_for_a_gpu_is_not_taken_on_a_cpu(tiny_set):
+def test_a_recipe_for_a_gpu_is_not_taken_on_a_cpu(config_of, tiny_set):
     named = replace(tiny_set, known_as="cifar10")
-    assert choose_recipe(named, 3, "cpu", None).network.trunk == "small"
+    assert config_of("dcdc", named, 3).network.backbone == "small"
 
 
 def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_path):
@@ -53,7 +65,7 @@ def test_a_stopped_run_goes_on_in_its_folder_to_the_same_answer(tiny_set, tmp_pa
 
 def test_what_cannot_be_borne_leaves_no_folder(tiny_set, tmp_path):
     with pytest.raises(InputError, match="a batch of 49 is larger"):
-        cluster(tiny_set, 3, 0, Context(folder=tmp_path / "run"), changes=("train.batch_size=49",))
+        cluster(tiny_set, 3, 0, Context(folder=tmp_path / "run"), changes=("heads.batch_size=49",))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,5 +73,6 @@ def test_settings_reach_the_run(tiny_set, tmp_path):
     cluster(tiny_set, 3, 5, Context(folder=tmp_path / "run"), epochs=1, changes=SMALL)
     stored = json.loads((tmp_path / "run/config.json").read_text())
     assert stored["train"]["seed"] == 5
-    assert stored["train"]["epochs"] == 1
+    (heads,) = stored["phases"]
+    assert (heads["kind"], heads["epochs"]) == ("heads", 1)
     assert stored["network"]["over_clusters"] == 6

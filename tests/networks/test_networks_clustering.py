@@ -1,19 +1,31 @@
 import pytest
 import torch
+from torch import nn
 
-from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
+from dcdc.errors import InputError
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork, build_backbone
+from dcdc.phases.byol import Byol
+from dcdc.phases.contrast import Contrast
 
 
-def network(**changes) -> ClusteringNetwork:
+def network(backbone="small", **changes) -> ClusteringNetwork:
     given = {
-        "trunk": "small",
         "in_channels": 3,
         "n_clusters": 4,
         "n_over_clusters": 9,
         "mean": (0.5, 0.4, 0.3),
         "std": (0.2, 0.3, 0.4),
     }
-    return ClusteringNetwork(**(given | changes))
+    given |= changes
+    n_seen = 2 if given.get("sobel") else given["in_channels"]
+    return ClusteringNetwork(build_backbone(backbone, n_seen), **given)
+
+
+def with_part(phase, **changes) -> ClusteringNetwork:
+    """As it is while a phase trains."""
+    built = network(**changes)
+    built.parts[phase.kind] = phase.part(built.backbone, built.n_features)
+    return built
 
 
 def test_features_and_the_assignments_asked_for_come_out():
@@ -46,9 +58,9 @@ def test_sobel_sees_no_colour():
 
 
 def test_the_paper_network_has_the_parameters_its_parts_have():
-    built = network(trunk="resnet34", sobel=True, n_clusters=10, n_over_clusters=70)
-    trunk = sum(parameter.numel() for parameter in built.trunk.parameters())
-    assert built.n_parameters == trunk + (512 + 1) * 10 + (512 + 1) * 70
+    built = network("resnet34", sobel=True, n_clusters=10, n_over_clusters=70)
+    backbone = sum(parameter.numel() for parameter in built.backbone.parameters())
+    assert built.n_parameters == backbone + (512 + 1) * 10 + (512 + 1) * 70
 
 
 def test_the_softmax_is_taken_in_float32_whatever_the_head_gives():
@@ -64,29 +76,44 @@ def test_a_head_starts_undecided():
     assert assign.max() < 0.6
 
 
-def test_a_projection_is_there_only_where_asked_for():
-    plain, projecting = network(), network(n_projected=7)
-    assert projecting.project(torch.rand(5, 3, 16, 16)).shape == (5, 7)
-    assert projecting.state_dict().keys() - plain.state_dict().keys() == {
-        f"projection.{layer}.{part}" for layer in (0, 2) for part in ("weight", "bias")
-    }
-    assert projecting.n_parameters - plain.n_parameters == 256 * 256 + 256 + 256 * 7 + 7
-    with pytest.raises(AssertionError, match="without a projection"):
-        plain.project(torch.rand(5, 3, 16, 16))
-
-
-def test_a_projection_changes_no_other_weight_and_sees_the_features():
-    built = []
-    for n_projected in (0, 7):
-        torch.manual_seed(0)
-        built.append(network(n_projected=n_projected).eval())
-    plain, projecting = built
+def test_what_a_phase_adds_is_there_while_it_trains_and_changes_no_other_weight():
+    torch.manual_seed(0)
+    plain = network()
+    torch.manual_seed(0)
+    projecting = with_part(Contrast(projection=7))
     for name, weight in plain.state_dict().items():
         assert torch.equal(weight, projecting.state_dict()[name]), name
-    images = torch.rand(5, 3, 16, 16)
-    torch.testing.assert_close(
-        projecting.project(images), projecting.projection(projecting.features(images))
-    )
+    assert projecting.state_dict().keys() - plain.state_dict().keys() == {
+        f"parts.contrast.{layer}.{part}" for layer in (0, 2) for part in ("weight", "bias")
+    }
+    assert projecting.n_parameters - plain.n_parameters == 256 * 256 + 256 + 256 * 7 + 7
+    features = projecting.features(torch.rand(5, 3, 16, 16))
+    assert projecting.parts["contrast"](features).shape == (5, 7)
+    projecting.drop_parts()
+    assert projecting.state_dict().keys() == plain.state_dict().keys()
+
+
+def test_finished_weights_leave_the_parts_as_they_were_drawn():
+    finished, built = network(), with_part(Contrast(projection=7))
+    drawn = {name: weight.clone() for name, weight in built.parts.state_dict().items()}
+    built.load_finished(finished.state_dict())
+    for name, weight in finished.state_dict().items():
+        assert torch.equal(weight, built.state_dict()[name]), name
+    for name, weight in built.parts.state_dict().items():
+        assert torch.equal(weight, drawn[name]), name
+
+
+def test_an_ema_target_begins_as_its_network_and_is_nothing_that_is_trained():
+    built = with_part(Byol(projection=7))
+    part, images = built.parts["byol"], torch.rand(5, 3, 16, 16)
+    projected = part.projection(built.features(images))
+    assert projected.shape == part.predictor(projected).shape == (5, 7)
+    assert torch.equal(part.target(built.preprocess(images)), projected)
+    followed = {name for name, _ in built.named_parameters() if ".target." in name}
+    assert not followed
+    kept = {name for name in built.state_dict() if name.startswith("parts.byol.target.")}
+    n_backbone, n_projection = len(built.backbone.state_dict()), len(part.projection.state_dict())
+    assert len(kept) == n_backbone + n_projection
 
 
 def test_sub_heads_answer_together_or_one_by_one():
@@ -123,30 +150,30 @@ def test_one_head_alone_is_its_role_and_adds_nothing_to_the_weights():
     assert list(built.heads) == [CLUSTER_HEAD, OVER_CLUSTERING_HEAD]
 
 
-def test_one_channel_too_is_laid_out_last_for_the_trunk():
+def test_one_channel_too_is_laid_out_last_for_the_backbone():
     built = network(in_channels=1, mean=(0.5,), std=(0.2,))
     built.lay_out(torch.channels_last)
     seen = []
-    built.trunk.register_forward_hook(lambda *call: seen.append(call[1][0]))
+    built.backbone.register_forward_hook(lambda *call: seen.append(call[1][0]))
     images = torch.rand(4, 1, 8, 8)
     built.features(images)
     assert seen[0].stride() == (64, 1, 8, 1)  # and not 64, 64, 8, 1, which is laid out last as well
     torch.testing.assert_close(seen[0], (images - 0.5) / 0.2)
 
 
-def test_a_predictor_and_a_slow_copy_are_there_only_where_asked_for():
-    images = torch.rand(5, 3, 16, 16)
-    built = network(n_projected=7, predicts=True)
-    assert built.predict(images).shape == built.project(images).shape == (5, 7)
-    with pytest.raises(AssertionError, match="no slow copy"):
-        built.project_slowly(images)
-    without, n_parameters = built.state_dict().keys(), built.n_parameters
-    built.keep_slow_copy()
-    assert built.n_parameters == n_parameters
-    kept = {name.partition(".")[0] for name in built.state_dict().keys() - without}
-    assert kept == {"slow_copy"}
-    assert torch.equal(built.project_slowly(images), built.project(images))
-    built.drop_slow_copy()
-    assert built.state_dict().keys() == without
-    with pytest.raises(AssertionError, match="without a predictor"):
-        network(n_projected=7).predict(images)
+def test_roles_are_those_of_its_heads():
+    assert network().roles == (CLUSTER_HEAD, OVER_CLUSTERING_HEAD)
+    assert network(n_over_clusters=0, n_sub_heads=3).roles == (CLUSTER_HEAD,)
+
+
+def test_a_backbone_that_would_mix_copies_is_refused():
+    class Own(nn.Sequential):
+        n_features = 4
+
+    backbone = Own(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), nn.Flatten())
+    with pytest.raises(InputError) as caught:
+        ClusteringNetwork(backbone, in_channels=3, n_clusters=2, mean=(0,) * 3, std=(1,) * 3)
+    said = str(caught.value)
+    assert said.startswith("the backbone's 0.1 (BatchNorm2d) would mix the statistics of")
+    assert "convert_copy_group_norm(backbone)" in said
+    assert "\n" not in said

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
 
 
 def gradients(layers, images, aside=None):
@@ -37,7 +37,7 @@ def layers():
 def test_gradients_are_those_of_a_plain_convolution(layers):
     images = torch.randn(5, 3, 9, 9)
     for ours, plain in zip(
-        gradients(layers, images, Aside()), gradients(layers, images), strict=True
+        gradients(layers, images, WeightGradientStream()), gradients(layers, images), strict=True
     ):
         assert torch.equal(ours, plain)
 
@@ -47,21 +47,26 @@ def test_a_layer_used_twice_sums_its_gradients():
     layer = Convolution(4, 4, 3)
     images = torch.randn(2, 4, 6, 6)
     both = [layer, layer]
-    torch.testing.assert_close(gradients(both, images, Aside())[2], gradients(both, images)[2])
+    torch.testing.assert_close(
+        gradients(both, images, WeightGradientStream())[2], gradients(both, images)[2]
+    )
 
 
 def test_outside_the_block_and_without_gradients_it_is_plain(layers):
-    with pytest.raises(ZeroDivisionError), weight_gradients_aside(layers[0], Aside()):
+    with (
+        pytest.raises(ZeroDivisionError),
+        weight_gradients_aside(layers[0], WeightGradientStream()),
+    ):
         assert layers[0].aside is not None
         raise ZeroDivisionError
     assert layers[0].aside is None
-    with torch.no_grad(), weight_gradients_aside(layers[0], Aside()):
+    with torch.no_grad(), weight_gradients_aside(layers[0], WeightGradientStream()):
         assert layers[0](torch.randn(1, 3, 8, 8)).grad_fn is None
 
 
 def test_an_input_that_needs_no_gradient_gets_none(layers):
     images = torch.randn(2, 3, 8, 8)
-    with weight_gradients_aside(layers[0], Aside()):
+    with weight_gradients_aside(layers[0], WeightGradientStream()):
         layers[0](images).sum().backward()
     assert layers[0].weight.grad is not None
 
@@ -69,11 +74,11 @@ def test_an_input_that_needs_no_gradient_gets_none(layers):
 NARROW_AT_A_STRIDE = """
 from contextlib import nullcontext
 import torch
-from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
+from dcdc.networks.convolution import WeightGradientStream, Convolution, weight_gradients_aside
 
 torch.set_num_threads(1)
 for channels in (4, 12):
-    for aside in (None, Aside()):
+    for aside in (None, WeightGradientStream()):
         layer = Convolution(channels, 16, 1, stride=2)
         images = torch.randn(32, channels, 64, 64).to(memory_format=torch.channels_last)
         for _ in range(3):
@@ -100,7 +105,7 @@ def test_few_channels_with_the_channels_last_do_not_end_the_process(instructions
 
 
 @pytest.mark.parametrize("stride", [2, 3])
-@pytest.mark.parametrize("aside", [None, Aside()])
+@pytest.mark.parametrize("aside", [None, WeightGradientStream()])
 def test_few_channels_at_a_stride_have_the_gradients_of_the_channels_first(stride, aside):
     torch.manual_seed(0)
     layer = Convolution(4, 8, 1, stride)
@@ -125,7 +130,7 @@ def test_ordinary_widths_keep_the_stride_of_their_convolutions():
 def test_on_two_streams_the_gradients_are_the_same():
     torch.manual_seed(0)
     layers = [Convolution(64, 64, 3).cuda() for _ in range(6)]
-    aside = Aside(torch.cuda.Stream())
+    aside = WeightGradientStream(torch.cuda.Stream())
     for _ in range(20):
         images = torch.randn(100, 64, 17, 17, device="cuda")
         with torch.autocast("cuda", dtype=torch.bfloat16):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dcdc.networks.front import Normalise, Sobel
+from dcdc.networks.front import Normalise, Sobel, front
 
 
 def test_normalise_subtracts_and_divides_per_channel():
@@ -41,3 +41,13 @@ def test_sobel_agrees_with_a_loop_over_pixels(channels):
 
 def test_sobel_is_fixed():
     assert list(Sobel().parameters()) == []
+
+
+@pytest.mark.parametrize("sobel", [Sobel(), None])
+def test_autocast_does_not_round_what_the_backbone_reads(sobel):
+    images, normalise = torch.rand(2, 3, 5, 6), Normalise((0.5,) * 3, (0.2,) * 3)
+    outside = front(images, normalise, sobel)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = front(images, normalise, sobel)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, outside)

@@ -1,4 +1,4 @@
-"""A patch trunk's answers against loops over patches, and what its features are."""
+"""A patch backbone's answers against loops over patches, and what its features are."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from dcdc.networks.patches import (
     SIDE,
     STRIDE,
     THRESHOLD,
-    PatchTrunk,
+    PatchBackbone,
     even_patches,
 )
 
@@ -23,13 +23,13 @@ def drawn(*shape, seed=0):
 
 
 def with_dictionary(channels):
-    """The trunk, and the dictionary that it was given."""
+    """The backbone, and the dictionary that it was given."""
     torch.manual_seed(0)
-    trunk = PatchTrunk(channels)
+    backbone = PatchBackbone(channels)
     n = channels * SIDE**2
     given = drawn(N_PATCHES, n), drawn(n, n, seed=1) / n**0.5, drawn(n, seed=2)
-    trunk.take_dictionary(*given)
-    return trunk, given
+    backbone.take_dictionary(*given)
+    return backbone, given
 
 
 def slow_answers(image, whitened, whitening, middle):
@@ -53,11 +53,11 @@ def slow_answers(image, whitened, whitening, middle):
 
 @pytest.mark.parametrize(("channels", "side"), [(3, (8, 12)), (1, (16, 8)), (2, (12, 12))])
 def test_answers_are_those_of_whitened_patches_one_by_one(channels, side):
-    trunk, (whitened, whitening, middle) = with_dictionary(channels)
+    backbone, (whitened, whitening, middle) = with_dictionary(channels)
     symmetric = (whitening + whitening.T) / 2
-    trunk.take_dictionary(whitened, symmetric, middle)
+    backbone.take_dictionary(whitened, symmetric, middle)
     images = drawn(2, channels, *side) * 2 + 1
-    found = trunk.answers(images)
+    found = backbone.answers(images)
     expected = [slow_answers(image, whitened, symmetric, middle) for image in images]
     torch.testing.assert_close(found.double(), torch.stack(expected), rtol=1e-3, atol=2e-3)
     assert 0.05 < (found > 0).float().mean() < 1
@@ -75,32 +75,32 @@ def test_patches_are_even_and_a_plain_one_is_nothing():
 
 @pytest.mark.parametrize("side", [2, 7, 8, 28, 33])
 def test_any_side_gives_features_of_length_one(side):
-    trunk, _ = with_dictionary(3)
+    backbone, _ = with_dictionary(3)
     images = drawn(3, 3, side, side)
-    assert torch.allclose(trunk(images).norm(dim=1), torch.ones(3), atol=1e-5)
+    assert torch.allclose(backbone(images).norm(dim=1), torch.ones(3), atol=1e-5)
 
 
 def test_brighter_and_stronger_is_no_other_image_but_for_what_is_hardly_there():
-    trunk, _ = with_dictionary(3)
-    trunk.offsets.zero_()
+    backbone, _ = with_dictionary(3)
+    backbone.offsets.zero_()
     inside = slice(None), slice(None), slice(4, -4), slice(4, -4)  # a border is seen to be brighter
     images = drawn(2, 3, 16, 16) * 3
-    one = F.conv2d(images[inside], trunk.filters)
-    other = F.conv2d(images[inside] * 2 + 5, trunk.filters)
+    one = F.conv2d(images[inside], backbone.filters)
+    other = F.conv2d(images[inside] * 2 + 5, backbone.filters)
     torch.testing.assert_close(other, 2 * one, rtol=1e-3, atol=1e-2)
 
 
 def test_images_a_few_at_a_time_have_the_answers_of_all_at_once(monkeypatch):
-    trunk, _ = with_dictionary(3)
+    backbone, _ = with_dictionary(3)
     images = drawn(70, 3, 8, 8)
-    found = trunk.answers(images)
+    found = backbone.answers(images)
     monkeypatch.setattr("dcdc.networks.patches._FEW", 1000)
-    torch.testing.assert_close(found, trunk.answers(images), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found, backbone.answers(images), rtol=1e-5, atol=1e-5)
 
 
 def test_only_the_dense_layer_is_trained():
-    trunk, _ = with_dictionary(3)
-    assert {name for name, _ in trunk.named_parameters()} == {"dense.weight", "dense.bias"}
-    assert {"filters", "offsets"} <= set(trunk.state_dict())
-    trunk(drawn(20, 3, 8, 8)).sum().backward()
-    assert trunk.dense.weight.grad.isfinite().all()
+    backbone, _ = with_dictionary(3)
+    assert {name for name, _ in backbone.named_parameters()} == {"dense.weight", "dense.bias"}
+    assert {"filters", "offsets"} <= set(backbone.state_dict())
+    backbone(drawn(20, 3, 8, 8)).sum().backward()
+    assert backbone.dense.weight.grad.isfinite().all()

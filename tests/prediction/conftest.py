@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dcdc.assembly import build_model
 from dcdc.config import from_mapping, to_mapping
-from dcdc.config_for_images import resolve
+from dcdc.prepare.assembly import build_model
+from dcdc.prepare.resolve import resolve
 
 
 @pytest.fixture

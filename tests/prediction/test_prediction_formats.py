@@ -15,7 +15,7 @@ SCHEMA = pa.schema(
         ("name", pa.string()),
         ("cluster", pa.int32()),
         ("confidence", pa.float32()),
-        ("unlike", pa.bool_()),
+        ("out_of_distribution", pa.bool_()),
         ("score", pa.float32()),
     ]
 )
@@ -43,7 +43,7 @@ def read(path):
                 "name": row["name"],
                 "cluster": int(row["cluster"]),
                 "confidence": float(row["confidence"]),
-                "unlike": {"true": True, "": None}[row["unlike"]],
+                "out_of_distribution": {"true": True, "": None}[row["out_of_distribution"]],
                 "score": float(row["score"]) if row["score"] else None,
             }
             for row in csv.DictReader(file)
@@ -71,4 +71,4 @@ def test_numbers_are_as_short_as_they_can_be():
     text = FORMATS[".csv"].piece(block(NAMES[:2])).decode()
     assert text.startswith("plain.png,0,0.33333334,true,0.7\n")
     line = FORMATS[".jsonl"].piece(block(NAMES[:1])).decode()
-    assert '"confidence": 0.33333334, "unlike": true, "score": 0.7}' in line
+    assert '"confidence": 0.33333334, "out_of_distribution": true, "score": 0.7}' in line

@@ -58,7 +58,9 @@ def test_rows_and_features_line_up(predicted, model, photos, tmp_path):
     assert (done.n_images, done.skipped, done.sorted) == (48, (), None)
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert done.n_unlike == sum(row["unlike"] == "true" for row in rows) >= 1
+    assert (
+        done.n_out_of_distribution == sum(row["out_of_distribution"] == "true" for row in rows) >= 1
+    )
     features = np.load(tmp_path / "out.npy")
     assert (features.shape, features.dtype) == ((48, 256), np.float32)
     from PIL import Image
@@ -225,7 +227,7 @@ def test_other_images_or_another_model_do_not_go_on(predicted, model, photos, tm
 
 def test_without_features_is_another_thing(model, photos, predicted, tmp_path):
     stopped_after(predicted, "out.csv", 20)
-    with pytest.raises(InputError, match="another choice of --features"):
+    with pytest.raises(InputError, match="another choice of features"):
         predict_to_file(model, images_for(model, photos), tmp_path / "out.csv")
 
 
@@ -237,7 +239,7 @@ def test_files_may_be_sorted_as_an_afterthought(predicted, tmp_path):
 
 def test_a_bad_image_stops_and_skipping_it_goes_on(predicted, photos, tmp_path):
     (photos / "kind-2" / "02.png").write_bytes(b"torn")
-    with pytest.raises(InputError, match=r"cannot read image kind-2/02.png .*--on-bad skip"):
+    with pytest.raises(InputError, match=r"cannot read image kind-2/02.png .*use on_bad = 'skip'"):
         predicted("out.csv")
     kept = []
     done = predicted("out.csv", on_bad="skip", on_kept=kept.append)

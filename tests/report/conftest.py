@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcdc.config import RunConfig, to_mapping
+from dcdc.config import RunConfig, flat, to_mapping, with_values
 from dcdc.data.image_set import ImageSet
 from dcdc.metrics import score
 from dcdc.report.facts import RunFacts
@@ -47,15 +47,8 @@ def make_facts() -> Callable[..., RunFacts]:
         **changes: Any,
     ) -> RunFacts:
         n_images = len(assignments)
-        config = to_mapping(replace(RunConfig(), n_clusters=n_clusters))
-        flat = {"n_clusters": n_clusters, "data.source": "digits", "train.seed": 7}
-        flat |= {
-            f"{section}.{key}": value
-            for section, values in config.items()
-            if isinstance(values, dict)
-            for key, value in values.items()
-            if f"{section}.{key}" not in flat
-        }
+        values = {"n_clusters": n_clusters, "data.source": "digits", "train.seed": 7}
+        config = with_values(RunConfig(), values)
         metrics = {
             "n_images": n_images,
             "n_clusters": n_clusters,
@@ -79,7 +72,7 @@ def make_facts() -> Callable[..., RunFacts]:
         ]
         facts = RunFacts(
             path=Path("runs/digits"),
-            config=flat,
+            config=flat(config),
             metrics=metrics,
             history=history,
             names=[f"image-{position}" for position in range(n_images)],
@@ -97,11 +90,7 @@ def make_facts() -> Callable[..., RunFacts]:
 def write_run() -> Callable[[Path, RunFacts], RunFolder]:
     def write(path: Path, facts: RunFacts) -> RunFolder:
         folder = RunFolder.create(path)
-        nested: dict[str, Any] = {}
-        for key, value in facts.config.items():
-            section, _, name = key.rpartition(".")
-            (nested.setdefault(section, {}) if section else nested)[name] = value
-        folder.write_config(nested)
+        folder.write_config(to_mapping(with_values(RunConfig(), facts.config)))
         targets = None if facts.targets is None else facts.targets.tolist()
         folder.write_assignments(facts.names, facts.assignments, facts.confidence, targets)
         folder.write_metrics(facts.metrics)

@@ -53,7 +53,7 @@ def facts(make_facts):
 @pytest.fixture
 def runs(facts):
     """Two runs of the same images, the second a little better and with another temperature."""
-    config = facts.config | {"loss.temperature": 0.125, "train.seed": 8}
+    config = facts.config | {"heads.temperature": 0.125, "train.seed": 8}
     scores = {"acc": 0.9, "nmi": 0.1, "ari": 0.5}
     other = replace(facts, config=config, metrics=facts.metrics | {"scores": scores, "seed": 8})
     return [ComparedRun("one", facts, None), ComparedRun("two", other, None)]
@@ -87,10 +87,10 @@ def test_a_run_without_targets_has_empty_cells_and_empty_clusters_are_told(make_
 
 
 def test_only_what_differs_in_the_configs_is_listed(runs):
-    assert config_differences(runs) == [("loss.temperature", ["0.5", "0.125"])]
+    assert config_differences(runs) == [("heads.temperature", ["0.5", "0.125"])]
     assert config_differences([runs[0], runs[0]]) == []
     older = {key: value for key, value in runs[1].facts.config.items() if "size" not in key}
-    old = replace(runs[0], facts=replace(runs[0].facts, config=older | {"loss.temperature": 0.5}))
+    old = replace(runs[0], facts=replace(runs[0].facts, config=older | {"heads.temperature": 0.5}))
     assert all(values[1] == "" for _, values in config_differences([runs[0], old]))
 
 
@@ -135,7 +135,7 @@ def test_curves_are_scores_where_known(runs):
 def test_curves_are_losses_elsewhere_and_break_between_phases(make_facts):
     facts = make_facts([0, 1], n_clusters=2)
     for line in facts.history[:2]:
-        line["phase"] = "instance"
+        line["phase"] = "contrast"
     for line in facts.history[2:]:
         line["phase"] = "heads"
     plain = make_facts([0, 1], n_clusters=2)
@@ -187,7 +187,7 @@ def test_the_page_is_self_contained_and_says_it_all(facts, runs, write_run, make
     for expected in (
         "2 runs compared: clusters of digits",
         "different data",
-        "loss.temperature0.50.125",
+        "heads.temperature0.50.125",
         "1:23 min",
         "The run left no sample",
     ):
@@ -219,7 +219,7 @@ def test_an_overview_stands_before_the_runs_and_only_what_there_is_is_shown(runs
 
 
 def test_nothing_of_a_run_becomes_markup(facts, write_run, tmp_path):
-    config = facts.config | {"data.source": EVIL, "network.trunk": EVIL}
+    config = facts.config | {"data.source": EVIL, "network.backbone": EVIL}
     evil = replace(facts, config=config, metrics=facts.metrics | {"device": EVIL})
     folders = [write_run(tmp_path / "a<b>", evil), write_run(tmp_path / "b", facts)]
     html = write_comparison(folders, tmp_path / "page.html").read_text(encoding="utf-8")

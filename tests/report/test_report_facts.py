@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dcdc.cli.words import COMMAND_LINE
+from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.report.facts import read_facts
 from dcdc.run_folder import RunFolder
@@ -15,10 +17,9 @@ def test_reads_back_what_lies_in_the_folder(make_facts, write_run, tmp_path):
     )
     facts = read_facts(write_run(tmp_path / "run", written))
     assert facts.path == tmp_path / "run"
-    assert facts.config == {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in written.config.items()
-    }
+    assert with_values(RunConfig(), facts.config) == with_values(RunConfig(), written.config)
+    assert facts.config.keys() == written.config.keys()
+    assert tuple(facts.config["phases"]) == ("heads",)
     assert facts.names == written.names
     assert facts.assignments.tolist() == [0, 1, 1]
     assert facts.confidence.tolist() == pytest.approx(written.confidence.tolist())
@@ -55,8 +56,9 @@ def test_the_second_best_cluster_is_read_where_it_is_known(make_facts, write_run
 def test_an_unfinished_run_says_how_to_go_on(tmp_path):
     folder = RunFolder.create(tmp_path / "run")
     folder.write_config({"n_clusters": 2})
-    with pytest.raises(InputError, match="--resume"):
+    with pytest.raises(InputError) as caught:
         read_facts(folder)
+    assert "finish it by dcdc fit --resume" in caught.value.told(COMMAND_LINE)
 
 
 def test_series_skips_epochs_without_the_key(make_facts):

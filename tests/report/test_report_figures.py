@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dcdc.config import PHASES
 from dcdc.report.clusters import describe_clusters
 from dcdc.report.figure_files import write_figure
 from dcdc.report.gallery import SIDE, gallery_heading, shown_clusters, tile
@@ -60,9 +61,9 @@ def test_one_epoch_is_visible_as_dots(make_facts):
     assert list(figure.axes[-1].get_xticks()) == [1]
 
 
-def in_phases(facts, *, instance=3, heads=4, self_label=2):
-    """The history that a run of three phases leaves."""
-    kinds = ["instance"] * instance + ["heads"] * heads + ["self_label"] * self_label
+def in_phases(facts, *, features="contrast", n_features=3, heads=4, self_label=2):
+    """What a run of three phases leaves."""
+    kinds = [features] * n_features + ["heads"] * heads + ["self_label"] * self_label
     history = []
     for epoch, kind in enumerate(kinds, start=1):
         line = {"epoch": epoch, "seconds": 0.5, "phase": kind, "loss": 1 / epoch}
@@ -72,10 +73,13 @@ def in_phases(facts, *, instance=3, heads=4, self_label=2):
             line[kind] = line["loss"]
         if kind == "self_label":
             line["sure"] = 0.8
-        if kind != "instance":
+        if kind != features:
             line |= {"active_clusters": 2, "acc": 0.5, "nmi": 0.4, "ari": 0.3}
         history.append(line)
-    return replace(facts, history=history)
+    known = ("contrast", "heads", "self_label")
+    kept = {name: PHASES.get(name) for name in known if features == "contrast"}
+    phases = [{"name": name, "label": p.label, "color": p.color} for name, p in kept.items()]
+    return replace(facts, history=history, metrics=facts.metrics | {"phases": phases})
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -83,16 +87,16 @@ def test_each_phase_has_its_own_loss_and_the_scores_go_on(make_facts, theme):
     facts = in_phases(make_facts([0, 1], n_clusters=2, targets=["a", "b"]))
     figure = drawn(draw_training, facts, theme=theme)
     assert [axes.get_ylabel() for axes in figure.axes] == [
-        "loss, features",
+        "loss, instance contrast",
         "loss, heads",
         "loss, self-labels",
         "share",
         "score against the targets",
         "clusters",
     ]
-    instance, heads, self_label, sure, scores, clusters = figure.axes
-    assert [line.get_label() for line in instance.lines] == ["loss"]
-    assert list(instance.lines[0].get_xdata()) == [1, 2, 3]
+    contrast, heads, self_label, sure, scores, clusters = figure.axes
+    assert [line.get_label() for line in contrast.lines] == ["loss"]
+    assert list(contrast.lines[0].get_xdata()) == [1, 2, 3]
     assert [line.get_label() for line in heads.lines] == [
         "total",
         "sample view, cluster head",
@@ -100,7 +104,7 @@ def test_each_phase_has_its_own_loss_and_the_scores_go_on(make_facts, theme):
     ]
     assert list(heads.lines[0].get_xdata()) == [4, 5, 6, 7]
     assert list(self_label.lines[0].get_xdata()) == [8, 9]
-    assert instance.get_xlabel() == "epochs 1 to 3"
+    assert contrast.get_xlabel() == "epochs 1 to 3"
     assert list(sure.lines[0].get_ydata()) == [0.8, 0.8]
     assert list(scores.lines[0].get_xdata()) == [4, 5, 6, 7, 8, 9]
     # One thin line in each of the lower panels, where self-labels begin.
@@ -108,8 +112,21 @@ def test_each_phase_has_its_own_loss_and_the_scores_go_on(make_facts, theme):
         assert [7.5, 7.5] in [list(line.get_xdata()) for line in axes.lines]
         assert axes.get_xlim() == clusters.get_xlim()
     assert [text.get_text() for text in clusters.texts] == ["heads", "self-labels"]
+    colors = [text.get_color() for text in clusters.texts]
+    assert colors == [PHASES.get("heads").color, PHASES.get("self_label").color]
     texts = [text for axes in figure.axes for text in (*axes.texts, axes.xaxis.label)]
     assert overlapping(texts) == []
+
+
+def test_a_run_of_0_1_0_has_the_names_of_its_history(make_facts):
+    """It did not keep what phases call themselves."""
+    facts = in_phases(make_facts([0, 1], n_clusters=2), features="instance")
+    figure = drawn(draw_training, facts)
+    assert [axes.get_ylabel() for axes in figure.axes][:3] == [
+        "loss, instance",
+        "loss, heads",
+        "loss, self label",
+    ]
 
 
 def test_a_run_that_has_only_begun_its_phases(make_facts):
@@ -121,7 +138,7 @@ def test_a_run_that_has_only_begun_its_phases(make_facts):
 
 
 def test_a_phase_of_one_epoch_keeps_its_name_inside_the_panel(make_facts):
-    facts = in_phases(make_facts([0, 1], n_clusters=2), instance=1, heads=30, self_label=1)
+    facts = in_phases(make_facts([0, 1], n_clusters=2), n_features=1, heads=30, self_label=1)
     figure = drawn(draw_training, facts)
     assert figure.axes[0].get_xlabel() == "epoch 1"
     assert [text.get_text() for text in figure.axes[-1].texts] == ["heads"]

@@ -4,20 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from dcdc.config import RunConfig, flat, with_settings
+from dcdc.config import RunConfig, flat, parse_settings, with_settings
+from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.presets import preset
 from dcdc.report.reproduce import command, config_lines, setting_text
 
 CONFIG = with_settings(
     RunConfig(),
     [
+        "phases=contrast,heads,self_label,heads-2",
         "n_clusters=12",
         "data.source=digits",
         "network.mean=[0.305]",
         "network.std=[0.376]",
         "augment.crop_scale=0.2,1.0",
-        "train.learning_rate=1e-7",
-        "loss.spare_siblings=true",
-        "train.heads=joint",
+        "heads.learning_rate=1e-7",
+        "network.sobel=true",
+        "heads.order=joint",
+        "contrast.epochs=3",
+        "heads-2.neighbours=4",
     ],
 )
 
@@ -41,6 +46,13 @@ def test_the_command_gives_the_same_config(make_facts):
     assert again == CONFIG
 
 
+def test_the_command_holds_whatever_preset_the_source_has(make_facts):
+    arguments = arguments_in_a_shell(command(facts_of(make_facts, CONFIG)))
+    asked = Overrides(parse_settings([f"data.source={arguments[1]}", *arguments[5::2]]))
+    assert asked.over(preset("digits")) == CONFIG
+    assert asked.alone() == CONFIG
+
+
 def test_quotes_and_blanks_survive_the_shell(make_facts):
     source = """/my photos/it's "here"; rm $HOME <b>"""
     config = replace(CONFIG, data=replace(CONFIG.data, source=source))
@@ -61,6 +73,7 @@ def test_images_from_python_have_no_command(make_facts):
         (True, "true"),
         (3, "3"),
         ((0.2, 1.0), "[0.2, 1.0]"),
+        (("contrast", "heads-2"), '["contrast", "heads-2"]'),
         ("k-means", "k-means"),
         ("true", '"true"'),
         ("a, b", '"a, b"'),
@@ -74,4 +87,5 @@ def test_every_key_has_its_line(make_facts):
     lines = config_lines(facts_of(make_facts, CONFIG))
     assert "n_clusters = 12" in lines
     assert "augment.crop_scale = [0.2, 1.0]" in lines
+    assert "heads-2.neighbours = 4" in lines
     assert len(lines) == len(flat(CONFIG))

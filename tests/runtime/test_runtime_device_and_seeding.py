@@ -1,7 +1,9 @@
 import pytest
 import torch
 
+from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError
+from dcdc.estimator.words import PYTHON
 from dcdc.runtime.device import autocast, cpu_threads, describe_device, is_available, pick_device
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
@@ -19,8 +21,10 @@ def test_auto_takes_the_best_device_there_is(monkeypatch):
 def test_a_device_that_is_not_there_is_named_with_those_that_are(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(InputError, match="'cuda' is not available here: use --device auto or cpu"):
+    with pytest.raises(InputError, match="'cuda' is not available here") as caught:
         pick_device("cuda")
+    assert caught.value.told(COMMAND_LINE).endswith(": use --device auto or cpu")
+    assert caught.value.told(PYTHON).endswith(": use device='auto' or cpu")
     assert not is_available("cuda")
     assert is_available("cpu")
     assert is_available("auto")
@@ -37,8 +41,9 @@ def test_threads_hold_inside_the_block_alone():
 
 
 def test_bfloat16_is_for_cuda_alone():
-    with pytest.raises(InputError, match="bfloat16 needs --device cuda, not cpu"):
+    with pytest.raises(InputError, match="bfloat16 is for CUDA, not for cpu") as caught:
         autocast(torch.device("cpu"), "bfloat16")
+    assert "use --device cuda, or leave --set train.precision" in caught.value.told(COMMAND_LINE)
     with autocast(torch.device("cpu"), "float32"):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
 

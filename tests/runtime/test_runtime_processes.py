@@ -39,16 +39,16 @@ def processes(request):
 
 def test_what_one_process_exchanges_is_its_own(processes):
     rows = torch.arange(6.0).view(3, 2)
-    assert torch.equal(processes.gather(rows), rows[None])
-    assert torch.equal(processes.gather_shares(rows, 3), rows)
-    assert np.array_equal(processes.gather_arrays(rows.numpy(), 3), rows.numpy())
-    assert processes.highest(7) == 7
-    assert processes.from_first(b"some\0bytes") == b"some\0bytes"
-    assert processes.from_first(b"") == b""
-    assert processes.decided_by_first(lambda: {"a": [1, None]}) == {"a": [1, None]}
-    assert processes.all_wait_for(lambda: "done") == "done"
-    processes.spread([rows])
-    processes.sum_in_place(rows)
+    assert torch.equal(processes.all_gather(rows), rows[None])
+    assert torch.equal(processes.all_gather_shares(rows, 3), rows)
+    assert np.array_equal(processes.all_gather_arrays(rows.numpy(), 3), rows.numpy())
+    assert processes.all_reduce_max(7) == 7
+    assert processes.broadcast_bytes(b"some\0bytes") == b"some\0bytes"
+    assert processes.broadcast_bytes(b"") == b""
+    assert processes.broadcast_value(lambda: {"a": [1, None]}) == {"a": [1, None]}
+    assert processes.with_barrier(lambda: "done") == "done"
+    processes.broadcast([rows])
+    processes.all_reduce_sum(rows)
     processes.require_same({"torch": "2"})
     assert rows[2, 1] == 5
 
@@ -58,7 +58,7 @@ def test_work_that_fails_is_not_hidden(processes):
         raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
-        processes.all_wait_for(fail)
+        processes.with_barrier(fail)
 
 
 def test_long_work_gives_signs_of_life(to_itself, monkeypatch):
@@ -68,7 +68,7 @@ def test_long_work_gives_signs_of_life(to_itself, monkeypatch):
         torch.distributed, "all_reduce", lambda *a, **k: (signs.append(1), told(*a, **k))
     )
     quick = Processes(Launch(force=True, timeout=0.2), joined=True, _aside=to_itself._aside)
-    quick.all_wait_for(lambda: time.sleep(0.5))
+    quick.with_barrier(lambda: time.sleep(0.5))
     assert len(signs) >= 5
     assert threading.active_count() < 10
 

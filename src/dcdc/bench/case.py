@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from dcdc.config import RunConfig, with_settings, with_values
-from dcdc.config_for_images import resolve
 from dcdc.data import ImageSet
 from dcdc.data.image_set import numbered_names
-from dcdc.presets import preset
+from dcdc.prepare.presets import preset
+from dcdc.prepare.resolve import batch_sizes, resolve
 
 _MOST_IMAGES = 10_000
 _MOST_BYTES = 64 * 2**20
@@ -42,7 +42,7 @@ def random_images(config: RunConfig) -> ImageSet:
         augment = config.augment
         channels = 3 if augment.saturation or augment.hue or augment.grey else 1
     n_images = min(_MOST_IMAGES, _MOST_BYTES // (side * side * channels))
-    n_images = max(n_images, 2 * config.train.batch_size)
+    n_images = max(n_images, 2 * max(batch_sizes(config).values()))
     random = np.random.default_rng(config.train.seed)
     images = random.integers(0, 256, (n_images, side, side, channels), np.uint8)
     return ImageSet(images, numbered_names("random", n_images))

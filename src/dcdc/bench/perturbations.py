@@ -8,8 +8,9 @@ import torch
 from dcdc.bench.cuda import CapturedCall
 from dcdc.bench.rows import Measured, Trial
 from dcdc.bench.timing import time_calls
-from dcdc.copies_from_config import build_original_copy, build_perturbed_copy
-from dcdc.presets import preset
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.presets import preset
+from dcdc.prepare.resolve import original_copy, perturbed_copy
 
 PRESET = "cifar10-paper"
 BATCH_SIZES = (50, 1000)
@@ -23,21 +24,22 @@ def perturbation_trials(device: torch.device, seconds: float) -> Generator[Trial
 
 
 def trial_name(batch_size: int, way: str) -> str:
-    return f"{batch_size} x {preset(PRESET).train.n_repeats} copies, {way}"
+    return f"{batch_size} x {heads_of(preset(PRESET)).n_repeats} copies, {way}"
 
 
 def _measure(batch_size: int, captured: bool, device: torch.device, seconds: float) -> Measured:
     config = preset(PRESET)
-    original_copy, perturbed_copy = build_original_copy(config), build_perturbed_copy(config)
-    side, n_repeats = original_copy.size, perturbed_copy.n_repeats
+    n_repeats = heads_of(config).n_repeats
+    original, perturbed = original_copy(config), perturbed_copy(config, n_repeats)
+    side = original.size
     images = torch.randint(
         0, 256, (batch_size, 3, side, side), dtype=torch.uint8, device=device
     ).contiguous(memory_format=torch.channels_last)
     generator = torch.Generator(device=device).manual_seed(0)
 
     def both_copies() -> None:
-        original_copy(images, generator)
-        perturbed_copy(images, generator)
+        original(images, generator)
+        perturbed(images, generator)
 
     call = CapturedCall(both_copies, device, generator) if captured else both_copies
     return Measured(

@@ -7,7 +7,6 @@ from itertools import cycle
 
 import torch
 
-from dcdc.assembly import build_training
 from dcdc.bench.case import Case
 from dcdc.bench.cuda import peak_bytes, start_peak
 from dcdc.bench.rows import Measured, Trial
@@ -17,6 +16,7 @@ from dcdc.engine.observer import SilentObserver
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.engine.trainer import Trainer
+from dcdc.prepare.assembly import build_training
 
 _BATCHES = 100  # that differ
 
@@ -35,11 +35,12 @@ class PhaseStep:
 
 def phase_steps(trainer: Trainer) -> Iterator[PhaseStep]:
     """The one place here that knows how a trainer keeps its phases."""
-    for phase in trainer.plan.phases:
-        n_rows = phase.batch_size * (2 if phase.n_neighbours else 1)
-        for heads in phase.passes(phase.epochs):
-            step = trainer.steps[phase.kind]
-            yield PhaseStep(phase.kind, heads, step, phase.batch_size, n_rows)
+    plan = trainer.plan
+    for phase, name, batch_size, step in zip(
+        plan.phases, plan.names, plan.batch_sizes, trainer.steps, strict=True
+    ):
+        for heads in phase.passes(phase.epochs, plan.heads):
+            yield PhaseStep(name, heads, step, batch_size, batch_size * phase.index_rows())
 
 
 def step_trials(case: Case, device: torch.device, seconds: float) -> Generator[Trial, None, None]:

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from dcdc.cli.before_verbs import before_any_verb
 from dcdc.cli.bench import bench
 from dcdc.cli.compare import compare
 from dcdc.cli.data import data_app
@@ -15,7 +16,6 @@ from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
-from dcdc.cli.version import before_any_verb
 from dcdc.errors import InputError
 from dcdc.runtime.launch import read_launch
 

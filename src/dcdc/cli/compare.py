@@ -19,10 +19,10 @@ from dcdc.cli.experiments import (
     own_command,
     print_grid,
 )
+from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
-from dcdc.presets import PRESETS
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _ALL = "all"
 
 
+@in_words(COMPARE)
 def compare(
     data: Data,
     methods: Annotated[
@@ -63,7 +64,7 @@ def compare(
         typer.Option(
             "--set",
             metavar="METHOD.KEY=VALUE",
-            help="A method's setting, as k-means.n_init=3 or dcdc.train.epochs=5; repeatable.",
+            help="A method's setting, as k-means.n_init=3 or dcdc.heads.epochs=5; repeatable.",
         ),
     ] = None,
     minutes: Minutes = None,
@@ -74,11 +75,11 @@ def compare(
     is_over = deadline(minutes)
 
     from dcdc.cli.progress import watching
-    from dcdc.config_for_images import with_label_column
     from dcdc.experiments.method_process import Children
     from dcdc.experiments.method_runs import plan
     from dcdc.experiments.method_settings import read_settings
     from dcdc.experiments.rows import summarise
+    from dcdc.prepare.prepare_run import with_label_column
     from dcdc.runtime.device import pick_device
 
     chosen = _methods(methods)
@@ -94,7 +95,8 @@ def compare(
     }
     asked = with_values(RunConfig(), {k: v for k, v in flags.items() if v is not None})
     pick_device(device)
-    asked = with_label_column(asked, _n_clusters_of(dataset))
+    n_classes = asked.n_clusters or _n_clusters_of(dataset)
+    asked = replace(asked, data=with_label_column(asked.data, n_classes))
     images = _read(asked, quiet)
     task = _task(asked, images, dataset)
     folder = out or Path("runs") / "compare" / (dataset or name_of_source(data))
@@ -104,8 +106,8 @@ def compare(
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
     del images  # every run reads its own
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
-    ended = carry_out(runs, children.work, is_over, quiet=quiet)
-    rows = summarise(runs, ended.faults)
+    ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
+    rows = summarise(runs, ended.faults, COMPARE)
     _show(rows, title, folder)
     leave(ended, rows)
 
@@ -136,13 +138,15 @@ def _check_dataset(name: str | None) -> None:
 
 
 def _n_clusters_of(dataset: str | None) -> int | None:
+    from dcdc.prepare.presets import PRESETS
+
     return PRESETS[dataset].n_clusters if dataset in PRESETS else None
 
 
 def _read(asked: RunConfig, quiet: bool) -> "ImageSet":
     """Here too, so that what cannot be read is told once, and is in the cache when it can."""
     from dcdc.cli.reading import read_configured
-    from dcdc.config_for_images import largest_side_for
+    from dcdc.prepare.suggestions import largest_side_for
 
     side = largest_side_for(asked.train.device)
     return read_configured(asked.data, largest_side=side, quiet=quiet)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dcdc.cli.console import note, say, wide_out
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.errors import InputError
+from dcdc.errors import InputError, Words
 
 if TYPE_CHECKING:
     from dcdc.experiments.rows import RowResult
@@ -49,14 +49,14 @@ def carry_out(
     runs: Iterable[Any],
     work: Callable[[Any, bool], None],
     is_over: Callable[[], bool],
+    words: Words,
     *,
     quiet: bool,
 ) -> "Ended":
     from dcdc.experiments.sequence import carry_out
 
-    return carry_out(
-        runs, work, is_over=is_over, say=(lambda _: None) if quiet else note, warn=note
-    )
+    say = (lambda _: None) if quiet else note
+    return carry_out(runs, work, is_over=is_over, say=say, warn=note, words=words)
 
 
 def print_grid(grid: Grid, title: str, rows: "Sequence[RowResult[Any]]") -> None:

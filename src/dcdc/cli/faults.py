@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
 
+from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError, PeerLostError, TrainingError
 from dcdc.runtime.launch import Launch, read_launch
 
@@ -17,8 +18,10 @@ def exit_codes() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        stop(str(error), 2)
-    except (TrainingError, PeerLostError) as error:
+        stop(error.told(COMMAND_LINE), 2)
+    except TrainingError as error:
+        stop(error.told(COMMAND_LINE), 1)
+    except PeerLostError as error:
         stop(str(error), 1)
     except KeyboardInterrupt:
         stop("interrupted", 130)

@@ -1,7 +1,5 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
-import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,24 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet, Report, Target, name_of_source
-from dcdc.cli.joining import config_of_first, joined_processes
+from dcdc.cli.joining import joined_processes
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
-from dcdc.config import (
-    RunConfig,
-    flat,
-    from_toml,
-    to_mapping,
-    with_settings,
-    with_values,
-)
 from dcdc.errors import InputError, Interrupted, PeerLostError
-from dcdc.presets import PRESETS, copies, explained, for_gpu, length, preset
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
+    from dcdc.config import DataConfig, RunConfig
     from dcdc.data import ImageSet
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
+    from dcdc.prepare.overrides import Overrides
+    from dcdc.prepare.prepare_run import Prepared
     from dcdc.run import Baseline, RunResult
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
@@ -42,14 +34,14 @@ def fit(
             "from dcdc data list. Not needed with --resume.",
         ),
     ] = None,
-    clusters: Annotated[int | None, typer.Option(help="How many clusters to find.")] = None,
+    clusters: Annotated[int | None, typer.Option(help="Number of clusters.")] = None,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Times every head sees every image.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    seed: Annotated[int | None, typer.Option(help="One seed, one result.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
     on_bad: Annotated[
@@ -83,8 +75,8 @@ def fit(
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
         "n_clusters": clusters,
-        "train.epochs": epochs,
-        "train.batch_size": batch_size,
+        "heads.epochs": epochs,
+        "heads.batch_size": batch_size,
         "train.device": device,
         "train.seed": seed,
         "data.size": size,
@@ -92,34 +84,36 @@ def fit(
         "data.on_bad": on_bad,
         "data.source": data,
     }
-    given = {key: value for key, value in flags.items() if value is not None}
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other: choose one")
-
-    def overlay(config: RunConfig) -> RunConfig:
-        if config_file is not None:
-            config = from_toml(config_file, config)
-        return with_settings(with_values(config, given), settings or [])
-
     if tensorboard:
         require_tensorboard()
-    asked_for = overlay(RunConfig())
-    run_path = run_folder or _default_run(asked_for.data.source)
-    if not resume and not asked_for.data.source:
+
+    from dcdc.config import parse_settings, read_toml
+    from dcdc.prepare.overrides import Overrides
+
+    given = {key: value for key, value in flags.items() if value is not None}
+    overrides = Overrides(
+        given | parse_settings(settings or []),
+        preset_name,
+        {} if config_file is None else read_toml(config_file),
+    )
+    asked = overrides.alone()
+    source = asked.data.source
+    run_path = run_folder or _default_run(source)
+    if not resume and not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
-    if preset_name is not None:
-        preset(preset_name)
     baselines = _baselines(baseline or [])
-    with joined_processes(asked_for.train.device) as processes:
-        how = _How(quiet, baselines, tensorboard, report, processes)
+    with joined_processes(asked.train.device) as processes:
+        manner = _Manner(quiet, baselines, tensorboard, report, processes)
 
         def goes_on() -> bool:
             return resume or _is_started_again(run_path, overwrite)
 
-        if processes.decided_by_first(goes_on):
-            _resume(run_path, overlay, preset_name, how)
+        if processes.broadcast_value(goes_on):
+            _resume(run_path, overrides, manner)
         else:
-            _start(asked_for.data.source, run_path, overlay, preset_name, overwrite, how)
+            _start(source, run_path, overrides, overwrite, manner)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
@@ -135,7 +129,7 @@ def _is_started_again(run_path: Path, overwrite: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class _How:
+class _Manner:
     """What changes nothing in the answer."""
 
     quiet: bool
@@ -144,98 +138,57 @@ class _How:
     report: bool
     processes: "Processes"
 
+    def read(self, data: "DataConfig", largest_side: int | None = None) -> "ImageSet":
+        from dcdc.cli.reading import read_configured
+
+        limits = {} if largest_side is None else {"largest_side": largest_side}
+        return read_configured(data, self.processes, **limits, quiet=self.quiet)
+
 
 def _start(
-    source: str,
-    run_path: Path,
-    overlay: Callable[[RunConfig], RunConfig],
-    preset_name: str | None,
-    overwrite: bool,
-    how: "_How",
+    source: str, run_path: Path, overrides: "Overrides", overwrite: bool, manner: "_Manner"
 ) -> None:
-    if preset_name is None:
-        preset_name = _preset_of(source, overlay, how.quiet)
-    start = RunConfig() if preset_name is None else preset(preset_name)
-    config = overlay(start)
-    processes = how.processes
-
-    from dcdc.config_for_images import largest_side_for, resolve, suggest_for, with_label_column
+    from dcdc.config import to_mapping
+    from dcdc.prepare.prepare_run import prepare_run
     from dcdc.run_folder import RunFolder
 
+    processes = manner.processes
     if processes.is_first and run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
-    config = with_label_column(config)
-    device = config.train.device
-    image_set = _read(config, how, largest_side=largest_side_for(device))
-
-    def decide() -> RunConfig:
-        chosen = config
-        if preset_name is None:
-            chosen = overlay(suggest_for(image_set, config.n_clusters, device))
-            chosen = with_values(chosen, {"data.target": config.data.target})
-        return resolve(chosen, image_set, processes.size)
-
-    config = config_of_first(processes, decide)
+    prepared = prepare_run(source, overrides, processes, read=manner.read)
     folder = None
     if processes.is_first:
         folder = RunFolder.create(run_path, overwrite=overwrite)
-        _announce(config, image_set, preset_name, how)
+        _announce(prepared, manner)
         if processes.launch.job is not None:
-            folder.write_config(to_mapping(config))  # without it a folder is no run
+            folder.write_config(to_mapping(prepared.config))  # without it a folder is no run
             folder.write_job(processes.launch.job)
-    _train(config, image_set, folder, run_path, False, how)
+    _train(prepared.config, prepared.images, folder, run_path, False, manner)
 
 
-def _preset_of(source: str, overlay: Callable[[RunConfig], RunConfig], quiet: bool) -> str | None:
-    """The recipe of the source's own name, where there is one and this machine can bear it."""
-    name = re.split("[:@]", source)[0]
-    if name not in PRESETS:
-        return None
-    config = overlay(PRESETS[name])
-    if for_gpu(config):
-        from dcdc.cli.console import note
-        from dcdc.config_for_images import has_gpu
-
-        if not has_gpu(config.train.device):
-            if not quiet:
-                note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
-            return None
-    return name
-
-
-def _resume(
-    run_path: Path,
-    overlay: Callable[[RunConfig], RunConfig],
-    preset_name: str | None,
-    how: "_How",
-) -> None:
+def _resume(run_path: Path, overrides: "Overrides", manner: "_Manner") -> None:
+    from dcdc.prepare.overrides import again
+    from dcdc.prepare.prepare_run import config_of_first
     from dcdc.run import read_config
     from dcdc.run_folder import RunFolder
 
-    folder = RunFolder.open(run_path) if how.processes.is_first else None
+    folder = RunFolder.open(run_path) if manner.processes.is_first else None
 
-    def decide() -> RunConfig:
+    def decide() -> "RunConfig":
         assert folder is not None
-        stored = read_config(folder)
-        if preset_name is not None:
-            # A preset given again must say the same; what it leaves open the run has filled in.
-            stored = with_values(
-                stored, {k: v for k, v in flat(preset(preset_name)).items() if v not in (None, "")}
-            )
-        return overlay(stored)
+        return again(read_config(folder), overrides)
 
-    config = config_of_first(how.processes, decide)
-    image_set = _read(config, how)
-    _train(config, image_set, folder, run_path, True, how)
+    config = config_of_first(manner.processes, decide)
+    _train(config, manner.read(config.data), folder, run_path, True, manner)
 
 
 def _train(
-    config: RunConfig,
+    config: "RunConfig",
     image_set: "ImageSet",
     folder: "RunFolder | None",
     run_path: Path,
     resume: bool,
-    how: "_How",
+    manner: "_Manner",
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.faults import SIGNAL_EXIT, stop
@@ -244,8 +197,8 @@ def _train(
 
     try:
         with ExitStack() as watchers:
-            observer: Observer = watchers.enter_context(watching(quiet=how.quiet))
-            if how.tensorboard and folder is not None:
+            observer: Observer = watchers.enter_context(watching(quiet=manner.quiet))
+            if manner.tensorboard and folder is not None:
                 observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(
                 config,
@@ -253,8 +206,8 @@ def _train(
                 folder=folder,
                 resume=resume,
                 observer=observer,
-                baselines=how.baselines,
-                processes=how.processes,
+                baselines=manner.baselines,
+                processes=manner.processes,
             )
     except Interrupted as stopped:
         stop(
@@ -266,7 +219,7 @@ def _train(
     if folder is None:
         return
     report_file = None
-    if how.report:
+    if manner.report:
         from dcdc.report import write_report
 
         report_file = write_report(folder, image_set)
@@ -281,12 +234,6 @@ def _way_on(run_path: Path) -> str:
     if read_launch().restarts_left:
         return f"torchrun starts the processes again, and the run {where}"
     return f"start the same command again with --resume, and the run {where}"
-
-
-def _read(config: RunConfig, how: "_How", **limits: int) -> "ImageSet":
-    from dcdc.cli.reading import read_configured
-
-    return read_configured(config.data, how.processes, **limits, quiet=how.quiet)
 
 
 def _baselines(names: list[str]) -> dict[str, "Baseline"]:
@@ -308,15 +255,18 @@ def _default_run(source: str) -> Path:
     return Path("runs") / name_of_source(source)
 
 
-def _announce(
-    config: RunConfig, image_set: "ImageSet", preset_name: str | None, how: "_How"
-) -> None:
+def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     from dcdc.cli.console import note
+    from dcdc.cli.recipe_lines import batch, copies, explained, length
 
-    if how.quiet:
+    if manner.quiet:
         return
-    if how.processes.size > 1:
-        note(f"{how.processes.size} processes share every batch")
+    config, image_set = prepared.config, prepared.images
+    if prepared.passed_over is not None:
+        name = prepared.passed_over
+        note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
+    if manner.processes.size > 1:
+        note(f"{manner.processes.size} processes share every batch")
     height, width, channels = image_set.image_shape
     counts = [f"{image_set.n_images:,} images of {height}x{width}x{channels}"]
     if image_set.extra is not None:
@@ -326,16 +276,16 @@ def _announce(
     column = f" (column {config.data.target})" if config.data.target else ""
     counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
-    if preset_name is None:
+    if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
         for value, change in explained(config):
             note(f"  {value:58} {change}")
     else:
-        train = config.train
         note(
-            f"preset {preset_name}: trunk {config.network.trunk}, batch of {train.batch_size}, "
-            f"{copies(train.n_repeats)} of each, {length(config)}, seed {train.seed}; change with "
-            f"--epochs, --batch-size, --set (dcdc presets {preset_name} lists all)"
+            f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
+            f"{batch(config)}, {copies(config)} of each, {length(config)}, seed "
+            f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
+            f"{prepared.recipe} lists all)"
         )
 
 

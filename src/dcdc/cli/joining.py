@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from dcdc.config import RunConfig, from_mapping, to_mapping
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
@@ -30,11 +29,5 @@ def in_turn(processes: "Processes", read: Callable[[], Result]) -> Result:
     """The first process of a host reads, and the others find what it has cached."""
     if not processes.joined:
         return read()
-    found = processes.all_wait_for(read if processes.is_first_of_host else lambda: None)
-    return processes.all_wait_for(lambda: read() if found is None else found)
-
-
-def config_of_first(processes: "Processes", decide: Callable[[], RunConfig]) -> RunConfig:
-    if not processes.joined:
-        return decide()
-    return from_mapping(processes.decided_by_first(lambda: to_mapping(decide())))
+    found = processes.with_barrier(read if processes.is_first_of_host else lambda: None)
+    return processes.with_barrier(lambda: read() if found is None else found)

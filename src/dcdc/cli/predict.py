@@ -153,13 +153,14 @@ def _show(
     from dcdc.cli.reading import tell_skipped
 
     tell_skipped(predicted.skipped)
-    if predicted.n_unlike is None:
+    if predicted.n_out_of_distribution is None:
         note(
-            "the model keeps no features of its training images (or too few), so none are told "
-            "to be unlike them"
+            "the model keeps no features of its training images (or too few), so no image is told "
+            "to be out of distribution"
         )
-    unlike = f", {predicted.n_unlike:,} unlike the training set" if predicted.n_unlike else ""
-    say(f"{predicted.n_images:,} images assigned{unlike}: {out}")
+    n_outside = predicted.n_out_of_distribution
+    outside = f", {n_outside:,} out of distribution" if n_outside else ""
+    say(f"{predicted.n_images:,} images assigned{outside}: {out}")
     if predicted.skipped_file is not None:
         say(f"{len(predicted.skipped):,} images skipped: {predicted.skipped_file}")
     if features is not None:

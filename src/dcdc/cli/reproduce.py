@@ -17,13 +17,12 @@ from dcdc.cli.experiments import (
     leave,
     print_grid,
 )
-from dcdc.config import RunConfig
+from dcdc.cli.words import REPRODUCE, in_words
 from dcdc.errors import InputError
-from dcdc.experiments.paper_tables import TABLES, rows_of
-from dcdc.experiments.paper_tables import table as find_table
 from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
+    from dcdc.config import DataConfig
     from dcdc.data import ImageSet
     from dcdc.experiments.paper_tables import Table
     from dcdc.experiments.recipe_run import RecipeRun
@@ -32,8 +31,14 @@ if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
 
+@in_words(REPRODUCE)
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help=f"One of {', '.join(TABLES)}.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="One of main, losses, over-clustering, repeat, batch-size."
+        ),
+    ],
     dataset: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this data set's rows; repeatable."),
@@ -74,6 +79,8 @@ def reproduce(
     check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
     is_over = deadline(minutes)
 
+    from dcdc.experiments.paper_tables import rows_of
+    from dcdc.experiments.paper_tables import table as find_table
     from dcdc.experiments.recipe_plan import Options, check_settings, plan, settings_text
     from dcdc.experiments.reproduce_tables import write_table
     from dcdc.experiments.rows import summarise
@@ -94,12 +101,13 @@ def reproduce(
         _list(runs)
         return
     if show_only:
-        _show(whole, summarise(runs, {}), of_all)
+        _show(whole, summarise(runs, {}, REPRODUCE), of_all)
         return
     _require_means(runs)
-    training = _training(is_over, report=report, quiet=quiet)
-    ended = carry_out(runs, training.work, is_over, quiet=quiet)
-    summary = summarise(plan(whole.rows, options), ended.faults)  # the files hold every row
+    training = _training(is_over, device=device, report=report, quiet=quiet)
+    ended = carry_out(runs, training.work, is_over, REPRODUCE, quiet=quiet)
+    # The files hold every row.
+    summary = summarise(plan(whole.rows, options), ended.faults, REPRODUCE)
     shown = [row for row in summary if row.row in rows]
     _show(whole, shown, of_all)
     for path in write_table(whole, summary, options):
@@ -128,8 +136,8 @@ def _list(runs: Sequence["RecipeRun"]) -> None:
         say(f"{standing.state:9}{run.command(source=standing.source, resume=resume)}")
         if standing.longer is not None:
             say(f"{'':9}as the first epochs of {standing.longer}")
-        if standing.fault:
-            say(f"{'':9}{standing.fault}")
+        if standing.fault is not None:
+            say(f"{'':9}{standing.fault.told(REPRODUCE)}")
 
 
 def _require_means(runs: Sequence["RecipeRun"]) -> None:
@@ -145,7 +153,7 @@ def _require_means(runs: Sequence["RecipeRun"]) -> None:
             try:
                 require_at_hand(run.config.data.source or standing.source or run.row.dataset)
             except InputError as error:
-                faults.setdefault(run.row.dataset, str(error))
+                faults.setdefault(run.row.dataset, error.told(REPRODUCE))
     if faults:
         here = dict.fromkeys(run.row.dataset for run in runs if run.row.dataset not in faults)
         others = " ".join(f"--dataset {name}" for name in here)
@@ -154,16 +162,15 @@ def _require_means(runs: Sequence["RecipeRun"]) -> None:
         raise InputError(f"{next(iter(faults.values()))}{more}{hint}")
 
 
-def _training(is_over: Callable[[], bool], *, report: bool, quiet: bool) -> "Training":
+def _training(is_over: Callable[[], bool], *, device: str, report: bool, quiet: bool) -> "Training":
     from dcdc.cli.progress import watching
     from dcdc.cli.reading import read_configured
-    from dcdc.config_for_images import largest_side_for
     from dcdc.experiments.recipe_training import Training
+    from dcdc.prepare.suggestions import largest_side_for
     from dcdc.report import write_report
 
-    def read(config: RunConfig) -> "ImageSet":
-        side = largest_side_for(config.train.device)
-        return read_configured(config.data, largest_side=side, quiet=quiet)
+    def read(data: "DataConfig") -> "ImageSet":
+        return read_configured(data, largest_side=largest_side_for(device), quiet=quiet)
 
     def after(folder: "RunFolder", images: "ImageSet") -> None:
         if report:

@@ -13,17 +13,28 @@ from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.image_set import ImageSet, Skipped
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.path_list import list_files
-from dcdc.data.sources import BUILT_IN, label_column_of, label_columns, load_images
+from dcdc.data.sources import (
+    BUILT_IN,
+    SOURCES,
+    Source,
+    built_in_name,
+    label_column_of,
+    label_columns,
+    load_images,
+)
 from dcdc.data.targets import encode_targets
 
 __all__ = [
     "BUILT_IN",
     "IMAGE_EXTENSIONS",
+    "SOURCES",
     "BadImage",
     "Encoded",
     "ImageSet",
     "Listing",
     "Skipped",
+    "Source",
+    "built_in_name",
     "channel_statistics",
     "decode_image",
     "decode_listing",

@@ -51,8 +51,8 @@ def decode_listing(
 
     def refuse(row: int, why: str) -> None:
         raise InputError(
-            f"cannot read image {listing.names[row]} in {listing.where}: {why}; repair or remove "
-            "it, or use --on-bad skip"
+            f"cannot read image {listing.names[row]} in {listing.where}: {why}",
+            remedy=("repair or remove it", "use {on_bad=skip}"),
         )
 
     def ignore(*_: object) -> None:

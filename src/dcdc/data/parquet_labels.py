@@ -142,7 +142,7 @@ def _labels(shard: Shard, label: str, names: Sequence[str]) -> "pa.Array":
             f"label {values[row]} is none of its classes" if values[row].is_valid else "no label"
         )
         raise InputError(
-            f"{shard.path}, row {row}: {fault} in column {label!r}: label every image, or use "
-            "--target none"
+            f"{shard.path}, row {row}: {fault} in column {label!r}",
+            remedy=("label every image", "use {target=none}"),
         )
     return values

@@ -179,7 +179,8 @@ def _classes(rows: Sequence[_Row], file: Path) -> tuple[NDArray[np.int64] | None
     for row in rows:
         if not row.label:
             raise InputError(
-                f"{file}, line {row.line}: no label: label every image, or use --target none"
+                f"{file}, line {row.line}: no label",
+                remedy=("label every image", "use {target=none}"),
             )
     labels = list({str(row.label) for row in rows})
     numbers = _as_numbers(labels)

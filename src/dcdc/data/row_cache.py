@@ -186,8 +186,8 @@ def _require_room(build: _Build, source: RowSource) -> None:
     if needed > free:
         raise InputError(
             f"the decoded images need {needed / 1e9:.1f} GB, {build.path.parent} has "
-            f"{free / 1e9:.1f} GB free: make room, name another folder by {VARIABLE}, or use a "
-            "smaller --size"
+            f"{free / 1e9:.1f} GB free",
+            remedy=("make room", f"name another folder by {VARIABLE}", "use a smaller {size}"),
         )
 
 

@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dcdc.data.arrays import load_array_file
@@ -25,6 +25,7 @@ from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
 from dcdc.data.parquet_labels import label_columns as parquet_label_columns
 from dcdc.data.path_list import list_paths
 from dcdc.errors import InputError
+from dcdc.registry import Registry
 
 BUILT_IN = ("digits", *BENCHMARKS)
 _LISTS = (".csv", ".tsv", ".txt", ".lst")
@@ -79,24 +80,46 @@ def built_in_name(source: str | Path) -> str:
     return name if text == "digits" or name in BENCHMARKS else ""
 
 
+@dataclass(frozen=True)
+class Source:
+    """A kind of source: which texts name one, and the images that it holds."""
+
+    matches: Callable[[str], bool]
+    find: Callable[[str, int | None, str | None], ImageSet | Listing]
+    """Of the text, the side that was asked for, and the label column (`target`)."""
+
+
+SOURCES: Registry[Source] = Registry("kind of source", "dcdc.sources", {})
+"""One that is registered from outside is asked before the package's own."""
+
+
 def find_images(source: str | Path, size: int | None, target: str | None) -> ImageSet | Listing:
     """What `load_images` decodes, or loads as it is."""
-    text, path = str(source), Path(source)
+    kind = _kind_of(source)
+    if kind is None:
+        raise _unknown(str(source), Path(source))
+    return kind.find(str(source), size, target)
+
+
+def _kind_of(source: str | Path) -> Source | None:
     if built_in_name(source):
-        _refuse_target(target, text)
-        return load_digits(size) if text == "digits" else _load_benchmark(text, size)
-    if text and path.is_dir():
-        return _find_in_folder(path, size, target)
-    if path.is_file():
-        suffix = path.suffix.lower()
-        if suffix in (".npy", ".npz"):
-            _refuse_target(target, text)
-            return load_array_file(path, size)
-        if suffix == ".parquet":
-            return list_parquet(path, target)
-        if suffix in _LISTS:
-            return list_paths(path, target)
-    raise _unknown(text, path)
+        return _BUILT_IN
+    kinds = (SOURCES.get(name) for name in reversed(SOURCES.names()))
+    return next((kind for kind in kinds if kind.matches(str(source))), None)
+
+
+def _find_built_in(text: str, size: int | None, target: str | None) -> ImageSet | Listing:
+    _refuse_target(target, text)
+    return load_digits(size) if text == "digits" else _load_benchmark(text, size)
+
+
+def _find_arrays(text: str, size: int | None, target: str | None) -> ImageSet:
+    _refuse_target(target, text)
+    return load_array_file(Path(text), size)
+
+
+def _file_of(*suffixes: str) -> Callable[[str], bool]:
+    return lambda text: Path(text).is_file() and Path(text).suffix.lower() in suffixes
 
 
 def require_at_hand(source: str) -> None:
@@ -105,7 +128,9 @@ def require_at_hand(source: str) -> None:
     name = text.partition("@")[0]
     if name in BENCHMARKS:
         _files_of(BENCHMARKS[name], elsewhere)
-    elif source != "digits" and not (source and Path(source).exists()):
+        return
+    is_there = source == "digits" or (source and Path(source).exists())
+    if not is_there and _kind_of(source) is None:
         raise _unknown(source, Path(source))
 
 
@@ -164,8 +189,9 @@ def _how_to_get(benchmark: Benchmark) -> str:
 def _refuse_target(target: str | None, where: str) -> None:
     if target not in (None, "", "none"):
         raise InputError(
-            f"--target {target} has no meaning for {where}: it names a column of Parquet or of a "
-            "list"
+            f"has no meaning for {where}: it names a column of Parquet or of a list",
+            parameter="target",
+            value=target,
         )
 
 
@@ -199,3 +225,21 @@ def _is_parquet(source: str | Path) -> bool:
     if built_in_name(source) or not path.exists():
         return False
     return _has_parquet(path) if path.is_dir() else path.suffix.lower() == ".parquet"
+
+
+_BUILT_IN = Source(lambda text: bool(built_in_name(text)), _find_built_in)
+SOURCES.register(
+    "folder",
+    Source(
+        lambda text: bool(text) and Path(text).is_dir(),
+        lambda text, size, target: _find_in_folder(Path(text), size, target),
+    ),
+)
+SOURCES.register("arrays", Source(_file_of(".npy", ".npz"), _find_arrays))
+SOURCES.register(
+    "parquet",
+    Source(_file_of(".parquet"), lambda text, _, target: list_parquet(Path(text), target)),
+)
+SOURCES.register(
+    "list", Source(_file_of(*_LISTS), lambda text, _, target: list_paths(Path(text), target))
+)

@@ -34,7 +34,7 @@ class _Recorded:
 
 
 class CapturedStep:
-    """An EagerStep's twin with the same face; a graph for each set of heads, made when needed."""
+    """An EagerStep with the same signature; a graph for each set of heads, made when needed."""
 
     def __init__(
         self,

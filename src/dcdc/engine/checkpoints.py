@@ -9,12 +9,13 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from dcdc.config.renamed import has_predictor, upgraded_weights
 from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_text
 from dcdc.runtime.tensor_files import (
     DamagedTensorFileError,
@@ -26,7 +27,8 @@ from dcdc.runtime.tensor_files import (
 
 CHECKPOINTS = "checkpoint"
 """The folder of a run's checkpoints."""
-FORMAT = 1
+FORMAT = 2
+"""1: of 0.1.0, whose names are read as today's."""
 TENSORS, STATE = "tensors.safetensors", "state.json"
 
 
@@ -82,14 +84,31 @@ def load_latest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
 def load_checkpoint(path: Path) -> Checkpoint:
     try:
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        if state["format"] != FORMAT:
+        if state["format"] not in (1, FORMAT):
             raise DamagedCheckpointError(f"format {state['format']}, expected {FORMAT}")
         if _digest(path / TENSORS) != state["sha256"]:
             raise DamagedCheckpointError(f"{TENSORS} is truncated or altered")
         tensors = load_tensors(path / TENSORS)
     except (OSError, ValueError, KeyError, TypeError, DamagedTensorFileError) as error:
         raise DamagedCheckpointError(str(error) or type(error).__name__) from error
-    return Checkpoint(state["epoch"], state["step"], tensors, state["extra"])
+    checkpoint = Checkpoint(state["epoch"], state["step"], tensors, state["extra"])
+    return _upgraded(checkpoint) if state["format"] == 1 else checkpoint
+
+
+def _upgraded(old: Checkpoint) -> Checkpoint:
+    """Of 0.1.0, with today's names."""
+    of_network = {name for name in old.tensors if name.startswith("network/")}
+    weights = {name.removeprefix("network/"): old.tensors[name] for name in of_network}
+    features = "byol" if has_predictor(weights) else "contrast"
+    renamed = {"neighbours": "phase/neighbours", "terms/instance": f"terms/{features}"}
+    tensors = {f"network/{name}": tensor for name, tensor in upgraded_weights(weights).items()}
+    for name in old.tensors.keys() - of_network:
+        tensors[renamed.get(name, name)] = old.tensors[name]
+    counts = {
+        features if term == "instance" else term: count
+        for term, count in old.extra["term_counts"].items()
+    }
+    return replace(old, tensors=tensors, extra={**old.extra, "term_counts": counts})
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:

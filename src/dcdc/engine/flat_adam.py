@@ -5,9 +5,9 @@ reads the gradients as the convolutions left them, in bfloat16, updates weights 
 writes the twins that the next step computes with, so that no step converts 21 million weights and
 gradients on its own.
 
-A run of parameters that always train together is a span: the trunk's convolutions, the rest of
-the trunk, each head, the projection, the predictor. A span without gradients in a step is left
-alone, as Adam does.
+A run of parameters that always train together is a span: the backbone's convolutions, the rest of
+the backbone, each head, each phase's part. A span without any gradient in a step is left alone, as
+Adam does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,16 +42,11 @@ class FlatAdam(Optimiser):
 
     def __init__(self, network: ClusteringNetwork, lr: Tensor, half: bool = True) -> None:
         super().__init__(network.parameters(), lr)
-        layers = [
-            layer
-            for layer in network.modules()
-            if isinstance(layer, Convolution) and list(layer.parameters())  # not the slow copy's
-        ]
+        layers = [layer for layer in network.backbone.modules() if isinstance(layer, Convolution)]
         convolved = [weight for layer in layers for weight in layer.parameters()]
         taken = {id(weight) for weight in convolved}
-        others = (network.projection, network.predictor)
-        apart = [*network.heads.values(), *(part for part in others if part is not None)]
-        heads = [list(head.parameters()) for head in apart]
+        apart = (*network.heads.values(), *network.parts.values())
+        heads = [list(part.parameters()) for part in apart]
         taken |= {id(weight) for head in heads for weight in head}
         rest = [weight for weight in network.parameters() if id(weight) not in taken]
         spans = [_span(convolved, twins=half), *(_span(some) for some in (rest, *heads))]
@@ -89,10 +84,13 @@ class FlatAdam(Optimiser):
         assert isinstance(self.lr, Tensor)
         for span in self.spans:
             if span.twin is None:
-                given = [weight.grad for weight in span.parameters if weight.grad is not None]
-                if len(given) < len(span.parameters):
+                pairs = zip(span.gradients, span.parameters, strict=True)
+                found = [(place, w.grad) for place, w in pairs if w.grad is not None]
+                if not found:
                     continue
-                torch._foreach_copy_(span.gradients, given)
+                if len(found) < len(span.parameters):  # a backbone may have weights of no use
+                    span.gradient.zero_()
+                torch._foreach_copy_([place for place, _ in found], [grad for _, grad in found])
             else:
                 assert all(weight.grad is None for weight in span.parameters), "not aside"
             span.step.add_(1)

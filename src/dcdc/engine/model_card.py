@@ -88,17 +88,18 @@ def _scores(metrics: Mapping[str, Any] | None) -> str:
 
 
 def _settings(config: Mapping[str, Any]) -> str:
-    network, train = config["network"], config["train"]
+    network = config["network"]
+    phases = [phase for phase in config["phases"] if phase["epochs"]]
     rows = {
-        "trunk": network["trunk"] + (", on Sobel edges" if network["sobel"] else ""),
+        "backbone": network["backbone"] + (", on Sobel edges" if network["sobel"] else ""),
         "clusters": config["n_clusters"],
         "over-clusters": network["over_clusters"],
-        "epochs (features, heads, self-labels)": ", ".join(
-            str(config[phase]["epochs"]) for phase in ("instance", "train", "self_label")
+        "phases": ", ".join(
+            f"{phase['kind']}, {phase['epochs']} epochs"
+            + (f" of batches of {phase['batch_size']}" if phase["batch_size"] else "")
+            for phase in phases
         ),
-        "batch": f"{train['batch_size']} x {train['n_repeats']} copies",
-        "temperature": config["loss"]["temperature"],
-        "seed": train["seed"],
+        "seed": config["train"]["seed"],
     }
     table = _table(("setting", "value"), [(key, str(value)) for key, value in rows.items()])
     return "\n".join(["## Settings", "", *table, "", "All of them are in `config.json`."])

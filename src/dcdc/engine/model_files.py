@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from dcdc.config.renamed import upgraded, upgraded_weights
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
@@ -24,7 +25,8 @@ REFERENCE = "reference.npz"
 """Features of some training images; a run folder has them in its sample."""
 MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE)
 
-CONFIG_FORMAT = 1
+CONFIG_FORMAT = 2
+"""1: of 0.1.0, whose names are read as today's (dcdc/config/renamed.py)."""
 
 
 def write_config(path: Path, config: Mapping[str, Any]) -> None:
@@ -33,7 +35,11 @@ def write_config(path: Path, config: Mapping[str, Any]) -> None:
 
 def read_config(path: Path) -> dict[str, Any]:
     config = read_json(path)
-    _check_format(path, config.pop("format", CONFIG_FORMAT), CONFIG_FORMAT)
+    found = config.pop("format", 1)
+    if found == 1:
+        # A comparison's run names its method, and has that method's settings: none were renamed.
+        return config if "method" in config else upgraded(config)
+    _check_format(path, found, CONFIG_FORMAT)
     return config
 
 
@@ -44,7 +50,10 @@ def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     try:
-        return load_tensors(path)
+        tensors = load_tensors(path)
+        weights = upgraded_weights(tensors)
+        # In 0.1.0 a finished network had the projection of its features' training, too.
+        return {name: found for name, found in weights.items() if not name.startswith("parts.")}
     except (OSError, DamagedTensorFileError) as error:
         raise InputError(f"model file {path} is damaged: {error}") from None
 

@@ -8,9 +8,27 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dcdc.data.store import Store
+from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.affinity import EMPTY
 
 _CHUNK = 2048
+
+
+def find_neighbours(model: TrainedModel, store: Store, k: int) -> Tensor:
+    """N x k, of all images of the store by the features that they have now; of several processes
+    the first looks for them."""
+    features = model.features_of(store, np.arange(len(store)))
+    processes = model.processes
+    found = torch.empty((len(features), k), dtype=torch.int64)
+
+    def by_first() -> None:
+        if processes.is_first:
+            found.copy_(nearest_neighbours(features, k, model.device, store.n_answered))
+
+    processes.with_barrier(by_first)
+    processes.broadcast([found])
+    return found
 
 
 @torch.no_grad()

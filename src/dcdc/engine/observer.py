@@ -1,8 +1,8 @@
-"""What the trainer tells those who watch; nothing below the faces prints."""
+"""What the trainer tells those who watch; nothing below the entry points prints."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:  # the faces that watch start without torch
+if TYPE_CHECKING:  # the entry points that watch start without torch
     from torch import Tensor
 
 

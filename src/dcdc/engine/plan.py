@@ -2,45 +2,29 @@
 
 from dataclasses import dataclass
 
-INSTANCE, HEADS, SELF_LABEL = "instance", "heads", "self_label"
-"""Kinds of phases, in the order in which a training has them."""
+from dcdc.engine.phase import Passes, Phase, trains
 
 
 @dataclass(frozen=True)
-class Phase:
-    """Epochs of one kind of step; counted from 1 within the phase."""
+class Place:
+    """Where an epoch lies."""
 
-    kind: str
-    epochs: int
-    batch_size: int
-    heads: tuple[str, ...]
-    """The cluster head first."""
-    learning_rate: float
-    schedule: str = "constant"
-    warmup_epochs: float = 0.0
-    head_training: str = "alternate"
-    """alternate: a pass over the images for each head, the cluster head last; joint: one pass."""
-    over_clustering_first: int = 0
-    """Epochs in which the over-clustering head trains alone."""
-    n_neighbours: int = 0
-    """Of each image, found as the phase begins: the perturbed copies are of one of them."""
-    temperature: str = ""
-    """The setting that makes its loss calmer when it is higher, if it has one."""
-
-    def passes(self, epoch: int) -> tuple[tuple[str, ...], ...]:
-        """The heads trained in each pass over the images in `epoch`."""
-        if epoch <= self.over_clustering_first:
-            return (self.heads[1:],)
-        if self.head_training == "joint":
-            return (self.heads,)
-        return tuple((head,) for head in reversed(self.heads))
+    index: int
+    """Of its phase."""
+    phase: Phase
+    number: int
+    """In the phase, counted from 1."""
 
 
 @dataclass(frozen=True)
 class Plan:
     phases: tuple[Phase, ...]
+    names: tuple[str, ...]
+    """Of the phases, as settings have them."""
+    batch_sizes: tuple[int, ...]
+    heads: tuple[str, ...]
+    """Of the network, the cluster head first."""
     n_images: int
-    cluster_head: str
     seed: int
     n_extra: int = 0
     """More images, counted on from the others, for passes without the cluster head."""
@@ -53,39 +37,43 @@ class Plan:
         return sum(phase.epochs for phase in self.phases)
 
     @property
-    def cluster_head_begins(self) -> int:
-        """The epoch (counted from 1) in which the cluster head first trains."""
-        before = 0
-        for phase in self.phases:
-            if phase.kind == HEADS:
-                return before + phase.over_clustering_first + 1
-            before += phase.epochs
-        return 1
+    def cluster_head(self) -> str:
+        return self.heads[0]
 
-    def phase(self, kind: str) -> Phase:
-        (found,) = (phase for phase in self.phases if phase.kind == kind)
-        return found
-
-    def at(self, epoch: int) -> tuple[Phase, int]:
-        """The phase of `epoch` (counted from 1) and its number there."""
+    def at(self, epoch: int) -> Place:
+        """The place of `epoch`, counted from 1."""
         number = epoch
-        for phase in self.phases if epoch >= 1 else ():
+        for index, phase in enumerate(self.phases if epoch >= 1 else ()):
             if number <= phase.epochs:
-                return phase, number
+                return Place(index, phase, number)
             number -= phase.epochs
         raise ValueError(f"epoch {epoch} is not one of 1 to {self.epochs}")
+
+    def trains_cluster_head(self, epoch: int) -> bool:
+        place = self.at(epoch)
+        return trains(place.phase, self.cluster_head, place.number, self.heads)
+
+    def cluster_head_begins(self) -> tuple[int, Phase]:
+        """The epoch (counted from 1) in which the cluster head first trains, and its phase."""
+        for epoch in range(1, self.epochs + 1):
+            if self.trains_cluster_head(epoch):
+                return epoch, self.at(epoch).phase
+        raise ValueError("no phase trains the cluster head")
 
     def n_shown(self, heads: tuple[str, ...]) -> int:
         """Images in a pass that trains `heads`."""
         return self.n_images + (0 if self.cluster_head in heads else self.n_extra)
 
-    def passes(self, epoch: int) -> tuple[tuple[str, ...], ...]:
-        phase, number = self.at(epoch)
-        return phase.passes(number)
+    def passes(self, epoch: int) -> Passes:
+        place = self.at(epoch)
+        return place.phase.passes(place.number, self.heads)
+
+    def batch_size(self, epoch: int) -> int:
+        return self.batch_sizes[self.at(epoch).index]
 
     def steps_of_pass(self, epoch: int, heads: tuple[str, ...]) -> int:
         """Every batch is full: the images left over come in another epoch's order."""
-        return self.n_shown(heads) // self.at(epoch)[0].batch_size
+        return self.n_shown(heads) // self.batch_size(epoch)
 
     def steps(self, epoch: int) -> int:
         return sum(self.steps_of_pass(epoch, heads) for heads in self.passes(epoch))

@@ -97,7 +97,7 @@ def adam_step(
 
     def step(batch: Batch) -> Terms:
         if decay_steps is not None:
-            optimiser.lr = rate * learning_rate_factor("cosine", next(n_done), decay_steps, 0)
+            optimiser.lr = rate * learning_rate_factor("cosine", next(n_done), decay_steps)
         optimiser.zero_grad()
         terms = loss_of(batch)
         torch.autograd.backward(terms["loss"])

@@ -10,12 +10,12 @@ from torch import Tensor
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
 from dcdc.engine.optimiser import Optimiser
-from dcdc.networks import Aside, ClusteringNetwork, weight_gradients_aside
+from dcdc.networks import ClusteringNetwork, WeightGradientStream, weight_gradients_aside
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
 
 class Step(Protocol):
-    """What the trainer needs of a step; a captured step has the same face."""
+    """What the trainer needs of a step; a captured step has the same signature."""
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]: ...
 
@@ -29,17 +29,17 @@ class EagerStep:
         store: Store,
         objective: Objective,
         generator: torch.Generator,
-        aside: Aside | None = None,
+        gradient_stream: WeightGradientStream | None = None,
         share: BatchShare | None = None,
     ) -> None:
-        """`aside` is where the convolutions' weight gradients are computed meanwhile; `share` is
-        what this process takes of a batch, where several train together."""
+        """`gradient_stream` is where the convolutions' weight gradients are computed meanwhile;
+        `share` is what this process takes of a batch, where several train together."""
         self.network = network
         self.optimiser = optimiser
         self.store = store
         self.objective = objective
         self.generator = generator
-        self.aside = aside
+        self.gradient_stream = gradient_stream
         self.share = share
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
@@ -66,9 +66,9 @@ class EagerStep:
         return self.objective.part(whole, self.share.own)
 
     def _gradients_aside(self) -> AbstractContextManager[object]:
-        if self.aside is None:
+        if self.gradient_stream is None:
             return nullcontext()
-        return weight_gradients_aside(self.network, self.aside)
+        return weight_gradients_aside(self.network, self.gradient_stream)
 
 
 def gradients_of(optimiser: Optimiser) -> list[Tensor]:

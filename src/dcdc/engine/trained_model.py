@@ -179,7 +179,7 @@ class TrainedModel:
         n_own = own.stop - own.start
         # Of no rows the width would not be known: one is asked for, and dropped.
         found = answer(own if n_own or not n_rows else slice(0, 1))
-        return tuple(self.processes.gather_arrays(part[:n_own], n_rows) for part in found)
+        return tuple(self.processes.all_gather_arrays(part[:n_own], n_rows) for part in found)
 
     def look_at_pixels(self, images: NDArray[np.uint8]) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of a few images, N x S x S x C at the model's size."""

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,17 @@ from dcdc.engine.checkpoints import (
     save_checkpoint,
     to_bytes,
 )
+from dcdc.engine.context import TrainingContext
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
-from dcdc.engine.neighbours import with_partners
-from dcdc.engine.observer import Observer
 from dcdc.engine.optimiser import Optimiser
-from dcdc.engine.plan import HEADS, INSTANCE, Phase, Plan
+from dcdc.engine.patch_dictionary import start_backbone
+from dcdc.engine.plan import Place, Plan
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.errors import InputError, Interrupted, TrainingError
-from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.batch_share import BatchShare
-from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
 Evaluation = dict[str, Any]
@@ -41,46 +39,34 @@ _STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
 class Trainer:
     """Trains until the plan is done or a signal asks to stop; resumes where it stood.
 
-    `steps` has one for each kind of phase. `folder` takes `history.jsonl` and `checkpoint/`;
-    without one nothing is written. `find_neighbours` gives every image's k nearest, N x k, when a
-    phase that wants them begins. `choose_answer` sees the mean terms of every epoch. `expect` is
-    told every pass's batches before their steps, so that a streamed set can be read ahead. Of
-    several `processes` each takes its share of every batch, and the first alone has a folder.
+    `steps` has one for each phase of the plan. `folder` takes `history.jsonl` and `checkpoint/`;
+    without one nothing is written. Of several processes each takes its share of every batch, and
+    the first alone has a folder.
     """
 
     def __init__(
         self,
         *,
         plan: Plan,
-        steps: Mapping[str, Step],
-        network: ClusteringNetwork,
+        steps: Sequence[Step],
+        context: TrainingContext,
         optimiser: Optimiser,
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
-        start_trunk: Callable[[], None] = lambda: None,
-        start_cluster_head: Callable[[], None] = lambda: None,
-        choose_answer: Callable[[Mapping[str, float]], None] = lambda _: None,
-        find_neighbours: Callable[[int], Tensor] | None = None,
-        expect: Callable[[Tensor], None] = lambda _: None,
-        observer: Observer,
         folder: Path | None = None,
-        processes: Processes = ALONE,
+        keep_backbone: bool = False,
     ) -> None:
+        """`keep_backbone`: it was given, so it takes nothing from the images first."""
         self.plan = plan
-        self.steps = dict(steps)
-        self.network = network
+        self.steps = tuple(steps)
+        self.context = context
+        self.network, self.processes = context.network, context.processes
+        self.observer = context.observer
         self.optimiser = optimiser
         self.generator = generator
         self.evaluate = evaluate
-        self.start_trunk = start_trunk
-        self.start_cluster_head = start_cluster_head
-        self.choose_answer = choose_answer
-        self.find_neighbours = find_neighbours
-        self.neighbours: Tensor | None = None
-        self.expect = expect
-        self.observer = observer
         self.folder = folder
-        self.processes = processes
+        self.keep_backbone = keep_backbone
         self.epoch, self.steps_done = 0, 0
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
@@ -94,7 +80,7 @@ class Trainer:
         if self.folder is not None:
             checkpoint = load_latest(self.folder / CHECKPOINTS, self.observer.warn)
         if self.processes.joined:  # the others may not see the folder
-            content = self.processes.from_first(to_bytes(checkpoint) if checkpoint else b"")
+            content = self.processes.broadcast_bytes(to_bytes(checkpoint) if checkpoint else b"")
             checkpoint = from_bytes(content) if content else None
         if checkpoint is None:
             return False
@@ -134,41 +120,43 @@ class Trainer:
             return False
         self.network.load_state_dict(self._finished)
         self.steps_done, self.terms = 0, EpochTerms()
-        if self.epoch < self.plan.cluster_head_begins:
-            self.start_cluster_head()
+        begins, phase = self.plan.cluster_head_begins()
+        if self.epoch < begins:
+            phase.initialise_cluster_head(self.context)
         return True
 
     def _train_epoch(self, interruption: Interruption) -> str | None:
         """To its end, or to the signal that asks to stop."""
         started = time.perf_counter()
         number = self.epoch + 1
-        phase, number_there = self.plan.at(number)
+        place = self.plan.at(number)
+        phase, batch_size = place.phase, self.plan.batch_size(number)
         if self.steps_done == 0:
-            self._start(phase, number_there)
+            self._begin(place)
             self.generator.manual_seed(derive_seed(self.plan.seed, "augment", number))
         self.network.train()
         for indices, heads in self._batches_left():
             if wanted := self._wanted(interruption):
                 return wanted
-            self._set_learning_rate(phase, number_there - 1)
-            terms = self.steps[phase.kind](indices, heads)
+            self._set_learning_rate(place)
+            terms = self.steps[place.index](indices, heads)
             self.terms.add(terms)
             self.steps_done += 1
-            self.observer.on_step(terms, phase.batch_size)
+            self.observer.on_step(terms, batch_size)
         self._require_finite()
         seconds = time.perf_counter() - started
         record: dict[str, Any] = {"epoch": number, "seconds": round(seconds, 3)}
         if len(self.plan.phases) > 1:
-            record["phase"] = phase.kind
+            record["phase"] = self.plan.names[place.index]
         means = self.terms.means()
-        self.choose_answer(means)
+        phase.end_epoch(self.context, means)
         record |= means
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
-        due = number % self.plan.evaluate_every == 0 or number_there == phase.epochs
-        if due and phase.kind != INSTANCE:  # no head has begun there
+        due = number % self.plan.evaluate_every == 0 or place.number == phase.epochs
+        if due and phase.is_scored:
             record |= self.evaluate()
-        if number_there <= phase.over_clustering_first:
-            record["warnings"] = []  # of a cluster head that has not begun
+            if not self.plan.trains_cluster_head(number):
+                record["warnings"] = []  # of a cluster head that has not begun
         self._warn_once(record.get("warnings", ()))
         self.history.append(record)
         if self.folder is not None:
@@ -183,49 +171,47 @@ class Trainer:
         if self.steps_done % _STEPS_BETWEEN_QUESTIONS.get(self.generator.device.type, 1):
             return None
         own = signal.Signals[interruption.wanted] if interruption.wanted else 0
-        number = self.processes.highest(own)
+        number = self.processes.all_reduce_max(own)
         return signal.Signals(number).name if number else None
 
-    def _start(self, phase: Phase, number: int) -> None:
-        """What an epoch of the phase needs before its first step."""
-        if number == 1:
+    def _begin(self, place: Place) -> None:
+        """What an epoch needs before its first step."""
+        if place.number == 1:
             if self.epoch == 0:
-                self.start_trunk()
+                if not self.keep_backbone:
+                    start_backbone(self.context)
             else:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():
                         value.zero_()
-            self.neighbours = None
-            if phase.n_neighbours:
-                assert self.find_neighbours is not None
-                self.neighbours = self.find_neighbours(phase.n_neighbours)
-        if phase.kind == HEADS and number == phase.over_clustering_first + 1:
-            self.start_cluster_head()
+            self.context.state.clear()
+            place.phase.begin(self.context)
+        place.phase.begin_epoch(self.context, place.number)
 
     def _batches_left(self) -> Iterator[tuple[Tensor, tuple[str, ...]]]:
         plan = self.plan
         device = self.generator.device
         epoch = self.epoch + 1
-        batch_size = plan.at(epoch)[0].batch_size
+        phase, batch_size = plan.at(epoch).phase, plan.batch_size(epoch)
         first = 0  # step of the epoch at which the pass begins
         for number, heads in enumerate(plan.passes(epoch)):
             n_steps = plan.steps_of_pass(epoch, heads)
             if self.steps_done < first + n_steps:
                 order = derive_generator(plan.seed, "order", epoch, number)
                 batches = epoch_batches(plan.n_shown(heads), batch_size, order)
-                if self.neighbours is not None:
-                    batches = with_partners(batches, self.neighbours, order)
+                batches = phase.batches(batches, self.context, order)
                 left = batches[self.steps_done - first :]
                 if self.processes.joined:
                     left = BatchShare(self.processes, batch_size).of(left)
-                self.expect(left)
+                self.context.store.expect(left)
                 for indices in left.to(device):
                     yield indices, heads
             first += n_steps
 
-    def _set_learning_rate(self, phase: Phase, epochs_done: int) -> None:
-        progress = epochs_done + self.steps_done / self.plan.steps(self.epoch + 1)
-        factor = learning_rate_factor(phase.schedule, progress, phase.epochs, phase.warmup_epochs)
+    def _set_learning_rate(self, place: Place) -> None:
+        phase = place.phase
+        progress = place.number - 1 + self.steps_done / self.plan.steps(self.epoch + 1)
+        factor = learning_rate_factor(phase.schedule, progress, phase.epochs)
         rate = phase.learning_rate * factor
         if not isinstance(self.optimiser.lr, Tensor):
             self.optimiser.lr = rate
@@ -240,16 +226,12 @@ class Trainer:
             if not all(weight.isfinite().all() for weight in self.network.parameters()):
                 raise TrainingError(f"the weights are not finite in epoch {self.epoch + 1}")
         except TrainingError as error:
-            phase, _ = self.plan.at(min(self.epoch + 1, self.plan.epochs))
+            place = self.plan.at(min(self.epoch + 1, self.plan.epochs))
             kept = (
                 f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
             )
-            section = "train" if phase.kind == HEADS else phase.kind
-            calmer = f" or a higher {phase.temperature}" if phase.temperature else ""
-            raise TrainingError(
-                f"{error}; {kept}; try a lower --set {section}.learning_rate "
-                f"(now {phase.learning_rate}){calmer}"
-            ) from None
+            remedy = place.phase.remedies(self.plan.names[place.index])
+            raise TrainingError(f"{error}; {kept}", remedy=remedy) from None
 
     def _warn_once(self, warnings: Sequence[str]) -> None:
         for warning in warnings:
@@ -261,7 +243,7 @@ class Trainer:
         if self.folder is None and not self.processes.joined:
             return
         self._require_finite()
-        self.processes.all_wait_for(self._write_checkpoint)
+        self.processes.with_barrier(self._write_checkpoint)
 
     def _write_checkpoint(self) -> None:
         if self.folder is None:
@@ -270,8 +252,7 @@ class Trainer:
         tensors |= {f"optimiser/{name}": t for name, t in self.optimiser.named_state().items()}
         tensors |= {f"terms/{name}": total for name, total in self.terms.sums.items()}
         tensors["generator"] = self.generator.get_state()
-        if self.neighbours is not None:
-            tensors["neighbours"] = self.neighbours
+        tensors |= {f"phase/{name}": t for name, t in self.context.state.items()}
         checkpoint = Checkpoint(
             epoch=self.epoch,
             step=self.steps_done,
@@ -303,7 +284,8 @@ class Trainer:
         self.network.load_state_dict(under("network/"))
         self.optimiser.load_named_state(under("optimiser/"))
         self.generator.set_state(checkpoint.tensors["generator"])
-        self.neighbours = checkpoint.tensors.get("neighbours")
+        self.context.state.clear()
+        self.context.state.update(under("phase/"))
         self.terms.sums = {name: total.to(device) for name, total in under("terms/").items()}
         self.terms.counts = dict(checkpoint.extra["term_counts"])
         self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step

@@ -1,4 +1,4 @@
-"""The scikit-learn face: `DCDC(n_clusters=10).fit_predict(images)`."""
+"""The scikit-learn interface: `DCDC(n_clusters=10).fit_predict(images)`."""
 
 from dcdc.estimator.clusterer import DCDC
 

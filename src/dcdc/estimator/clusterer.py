@@ -14,7 +14,7 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dcdc.config_for_images import largest_side_for
+from dcdc.config import RunConfig
 from dcdc.data import ImageSet
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.inputs import Layout, Wanted, read_first, read_more
@@ -28,14 +28,11 @@ from dcdc.estimator.restarts import (
     weights_of,
 )
 from dcdc.estimator.scoring import label_free_score
-from dcdc.estimator.settings import (
-    asked_for,
-    config_for,
-    config_to_go_on,
-    in_python_words,
-    seed_of,
-)
+from dcdc.estimator.settings import config_to_go_on, overrides_of, seed_of
+from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, partition_health
+from dcdc.prepare.prepare_run import prepare_run
+from dcdc.prepare.suggestions import largest_side_for
 from dcdc.runtime.device import cpu_threads
 
 _WEIGHTS = "_weights"
@@ -132,21 +129,23 @@ class DCDC(
         parameters = self.get_params(deep=False)
         going_on = self.warm_start and hasattr(self, "model_")
         # Checks the parameters alone first: a wrong one is named before images are read.
-        wanted = self._wanted(asked_for(parameters, seed, going_on).data.size)
+        wanted = self._wanted(overrides_of(parameters, seed, going_on=going_on).alone().data.size)
         image_set, layout = read_first(self, given, wanted)
         _require_enough(image_set, self.n_clusters)
-        config = config_for(
-            parameters, seed, image_set, are_images=layout.columns is None, going_on=going_on
-        )
         rounds = self._rounds + 1 if going_on else 0
+
+        def adjust(config: RunConfig) -> RunConfig:
+            if not going_on:
+                return config
+            return config_to_go_on(config, self.config_, image_set, rounds)
+
+        overrides = overrides_of(
+            parameters, seed, are_images=layout.columns is None, going_on=going_on
+        )
+        config = prepare_run(image_set, overrides, adjust=adjust).config
         try:
             if going_on:
-                config = config_to_go_on(config, self.config_, image_set, rounds)
-                weights = {
-                    name: tensor
-                    for name, tensor in weights_of(self.model_).items()
-                    if not name.startswith(("projection", "predictor"))  # of a phase that is over
-                }
+                weights = weights_of(self.model_)
                 found = [train(config, image_set, weights=weights, verbose=self.verbose)]
             else:
                 found = train_all(

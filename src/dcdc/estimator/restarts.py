@@ -12,15 +12,15 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.assembly import build_model
 from dcdc.config import RunConfig, with_values
 from dcdc.data import ImageSet
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
-from dcdc.estimator.settings import in_python_words, restart_seed
+from dcdc.estimator.settings import restart_seed
 from dcdc.estimator.watching import EstimatorObserver
+from dcdc.estimator.words import in_python_words
 from dcdc.metrics import adjusted_rand_index
-from dcdc.objectives_from_config import held_out_loss_of
+from dcdc.prepare.assembly import build_model, held_out_loss_of
 from dcdc.run import run
 from dcdc.runtime.device import cpu_threads, is_available, pick_device
 
@@ -44,9 +44,7 @@ class Fitted:
 
     @property
     def was_cut_short(self) -> bool:
-        config = self.config
-        planned = config.instance.epochs + config.train.epochs + config.self_label.epochs
-        return len(self.history) < planned
+        return len(self.history) < self.config.epochs
 
 
 def train(

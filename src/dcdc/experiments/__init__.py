@@ -8,6 +8,6 @@ run stands (`standing`), count seeds together (`rows`) and write tables (`sheet`
 `relay`), `compare_tables` and `compare_page` write.
 
 `dcdc reproduce`: the tables of the paper. `paper` has the published figures, `paper_tables` the
-rows, `recipe_runs` plans, `recipe_training` trains, `recipe_standing` and `chosen_epoch` read,
+rows, `recipe_plan` plans, `recipe_training` trains, `recipe_run` and `chosen_epoch` read,
 `reproduce_tables` writes.
 """

@@ -49,10 +49,12 @@ def main() -> None:
         relay.send("stopped", signal=stopped.signal)
     except KeyboardInterrupt:
         relay.send("stopped", signal="SIGINT")
-    except (InputError, OSError) as error:
-        relay.send("refused", fault=str(error))
+    except InputError as error:
+        relay.send("refused", parts=error.within(job["asked"]["method"]).parts())
+    except OSError as error:
+        relay.send("refused", parts={"problem": str(error)})
     except TrainingError as error:
-        relay.send("failed", fault=str(error))
+        relay.send("failed", parts=error.within(job["asked"]["method"]).parts())
     else:
         relay.send("done")
 

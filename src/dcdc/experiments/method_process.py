@@ -49,9 +49,9 @@ class Children:
                 if interruption.wanted:
                     raise Interrupted(interruption.wanted, 0)
             case "refused":
-                raise InputError(last["fault"])
+                raise InputError(**last["parts"])
             case "failed":
-                raise TrainingError(last["fault"])
+                raise TrainingError(**last["parts"])
             case "stopped":
                 raise Interrupted(asked or last["signal"], 0)
             case _ if asked:

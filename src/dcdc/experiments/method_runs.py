@@ -98,7 +98,7 @@ class MethodRun:
                 return Standing("begun")
             metrics = folder.read_metrics()
         except InputError as error:
-            return Standing("other", fault=str(error))
+            return Standing("other", fault=error)
         epochs = metrics.get("epochs") or 0
         return Standing("done", metrics, {LAST: EpochScores(epochs, metrics["scores"] or {})})
 

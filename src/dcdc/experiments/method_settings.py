@@ -1,24 +1,21 @@
 """Settings of methods as typed, `METHOD.KEY=VALUE`, read and checked by their signatures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dcdc.config import RunConfig, with_settings
+from dcdc.config import parse_settings
+from dcdc.config.typed_values import coerce_value, parse_value
 from dcdc.errors import InputError
 from dcdc.methods import Method, find_method
 from dcdc.nearest_name import nearest
-from dcdc.typed_values import coerce_value, parse_value
+from dcdc.prepare.overrides import Overrides
 
 ENGINE_CHANGES = "changes"
 """The argument by which a method that is a run of the engine takes `section.key=value`."""
 _OWN_OPTIONS = {
-    "train.seed": "--seeds and --first-seed",
-    "train.device": "--device",
-    "data.source": "DATA",
-    "data.size": "--size",
-    "data.target": "--target",
-    "data.on_bad": "--on-bad",
-}
+    key: f"{{{key}}}"
+    for key in ("train.device", "data.source", "data.size", "data.target", "data.on_bad")
+} | {"train.seed": "{seeds} and {first_seed}"}
 
 
 def read_settings(texts: Iterable[str], methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -28,17 +25,24 @@ def read_settings(texts: Iterable[str], methods: Sequence[str]) -> dict[str, dic
         name, equals, value = (part.strip() for part in text.partition("="))
         method, dot, key = name.partition(".")
         if not equals or not dot:
-            raise InputError(f"--set {text!r} is not METHOD.KEY=VALUE, such as k-means.n_init=3")
+            raise InputError(
+                "is not METHOD.KEY=VALUE, such as k-means.n_init=3", parameter="set", value=text
+            )
         entry = find_method(method)
         if method not in found:
             raise InputError(
-                f"--set {text} is for {method}, which is not compared: name it in --methods, too"
+                f"is for {method}, which is not compared",
+                parameter="set",
+                value=text,
+                remedy="name it in {methods}, too",
             )
         known = found[method]
-        if "." in key and ENGINE_CHANGES in known:
+        if ENGINE_CHANGES in known and ("." in key or key == "phases"):
             known[ENGINE_CHANGES] = (*known[ENGINE_CHANGES], _engine_setting(key, value))
         else:
             known[key] = _value(entry, key, parse_value(value), known)
+    for method, known in found.items():
+        _check_changes(method, known)
     return found
 
 
@@ -53,7 +57,15 @@ def _value(method: Method, key: str, value: Any, known: dict[str, Any]) -> Any:
 
 def _engine_setting(key: str, value: str) -> str:
     if key in _OWN_OPTIONS:
-        raise InputError(f"--set {key} does not go here: use {_OWN_OPTIONS[key]}")
-    setting = f"{key}={value}"
-    with_settings(RunConfig(), [setting])
-    return setting
+        raise InputError(f"{key} is no setting of one method", remedy=f"use {_OWN_OPTIONS[key]}")
+    return f"{key}={value}"
+
+
+def _check_changes(method: str, known: Mapping[str, Any]) -> None:
+    """Refuses names and values that no recipe can bear, before a process is started."""
+    changes, recipe = known.get(ENGINE_CHANGES), known.get("recipe")
+    if changes is not None and (changes or recipe):
+        try:
+            Overrides(parse_settings(changes), recipe).alone()
+        except InputError as error:
+            raise error.within(method) from None

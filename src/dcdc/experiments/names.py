@@ -5,25 +5,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dcdc.config import NEUTRAL_KEYS, RunConfig, flat
+from dcdc.config import NEUTRAL_KEYS, PHASES, RunConfig, flat, with_values
+from dcdc.config.phase_settings import kind_of
 from dcdc.report.reproduce import setting_text
 
 _UNNAMED = NEUTRAL_KEYS | {"train.seed", "data.source", "data.target", "data.on_bad"}
 """Not in a name: what cannot change the answer, the seed, which comes last, and the images."""
 _WORDS = {
-    ("loss.class_weight", 0.0): "sample-view-alone",
-    ("loss.sample_weight", 0.0): "class-view-alone",
+    ("heads.class_weight", 0.0): "sample-view-alone",
+    ("heads.sample_weight", 0.0): "class-view-alone",
     ("network.over_clusters", 0): "no-over-clustering",
-    ("train.n_repeats", 1): "no-repeat",
+    ("heads.n_repeats", 1): "no-repeat",
 }
-_FIRST = (*dict.fromkeys(key for key, _ in _WORDS), "train.batch_size", "train.epochs")
+_FIRST = (*dict.fromkeys(key for key, _ in _WORDS), "heads.batch_size", "heads.epochs")
 """What rows and shorter runs differ in stands first, and is always readable."""
 _LONGEST = 80
 
 
 def changes(config: RunConfig, preset: RunConfig) -> dict[str, Any]:
-    """Every value that differs from the preset's, by its `section.key`."""
-    usual = flat(preset)
+    """Every value that differs from the preset's, by its `section.key`; in a phase that the preset
+    has not, from its defaults."""
+    usual = flat(with_values(preset, {"phases": config.phase_names})) | {
+        "phases": preset.phase_names
+    }
     return {key: value for key, value in flat(config).items() if value != usual[key]}
 
 
@@ -48,5 +52,8 @@ def name_of(values: Mapping[str, Any]) -> str:
 def _words(key: str, value: Any) -> str:
     if (key, value) in _WORDS:
         return _WORDS[key, value]
-    text = f"{key.rpartition('.')[2]}-{setting_text(value)}"
+    section, _, name = key.rpartition(".")
+    if kind_of(section) in PHASES.names() and section != "heads":
+        name = f"{section}-{name}"  # phases share names of keys
+    text = f"{name}-{setting_text(value)}"
     return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")

@@ -9,7 +9,7 @@ from dcdc.experiments import paper
 from dcdc.experiments.paper import Published
 from dcdc.experiments.standing import Row
 from dcdc.nearest_name import nearest
-from dcdc.presets import PRESETS
+from dcdc.prepare.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ def rows_of(whole: Table, datasets: Iterable[str]) -> tuple[RecipeRow, ...]:
             )
         if dataset not in whole.datasets:
             raise InputError(
-                f"table {whole.name} has no {dataset}: give --dataset {' or '.join(whole.datasets)}"
+                f"table {whole.name} has no {dataset}",
+                remedy=f"give {{dataset={' or '.join(whole.datasets)}}}",
             )
     return tuple(row for row in whole.rows if not wanted or row.dataset in wanted)
 
@@ -72,8 +73,8 @@ def _main() -> Iterator[RecipeRow]:
 def _losses() -> Iterator[RecipeRow]:
     for dataset, published in paper.SAMPLE_VIEW_ALONE.items():
         of_class = paper.CLASS_VIEW_ALONE[dataset]
-        yield _row(dataset, "sample view alone", published, {"loss.class_weight": 0.0})
-        yield _row(dataset, "class view alone", of_class, {"loss.sample_weight": 0.0})
+        yield _row(dataset, "sample view alone", published, {"heads.class_weight": 0.0})
+        yield _row(dataset, "class view alone", of_class, {"heads.sample_weight": 0.0})
         yield _row(dataset, "both views", paper.DCDC[dataset])
 
 
@@ -85,13 +86,13 @@ def _over_clustering() -> Iterator[RecipeRow]:
 
 def _repeat() -> Iterator[RecipeRow]:
     for dataset, published in paper.NO_REPEAT.items():
-        yield _row(dataset, "no sample repeat", published, {"train.n_repeats": 1})
+        yield _row(dataset, "no sample repeat", published, {"heads.n_repeats": 1})
         yield _row(dataset, "three repeats", paper.DCDC[dataset])
 
 
 def _batch_size() -> Iterator[RecipeRow]:
     for size, published in paper.BATCH_SIZES.items():
-        yield _row("cifar100-20", f"batch of {size}", published, {"train.batch_size": size})
+        yield _row("cifar100-20", f"batch of {size}", published, {"heads.batch_size": size})
 
 
 def _row(

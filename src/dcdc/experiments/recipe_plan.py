@@ -10,14 +10,15 @@ from dcdc.errors import InputError
 from dcdc.experiments.names import name_of, run_name
 from dcdc.experiments.paper_tables import RecipeRow, Table
 from dcdc.experiments.recipe_run import RecipeRun
-from dcdc.presets import preset
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.presets import preset
 from dcdc.report.reproduce import setting_text
 
 _OWN_OPTIONS = {
-    "train.seed": "--seeds and --first-seed",
-    "train.epochs": "--epochs",
-    "train.device": "--device",
-    "data.source": "--data NAME=SOURCE",
+    "train.seed": "{seeds} and {first_seed}",
+    "heads.epochs": "{heads.epochs}",
+    "train.device": "{train.device}",
+    "data.source": "{data.source}",
 }
 
 
@@ -48,24 +49,24 @@ def _plan(row: RecipeRow, seed: int, options: Options) -> RecipeRun:
         **row.values,
     }
     if options.epochs is not None:
-        values["train.epochs"] = options.epochs
+        values["heads.epochs"] = options.epochs
     config = with_settings(with_values(recipe, values), options.settings)
     home = options.out / row.dataset
     longer = None
     if _begins_alike(config, recipe):
-        whole = with_values(config, {"train.epochs": recipe.train.epochs})
+        whole = with_values(config, {"heads.epochs": heads_of(recipe).epochs})
         longer = home / run_name(whole, row.preset, recipe)
     return RecipeRun(row, config, home / run_name(config, row.preset, recipe), longer)
 
 
 def _begins_alike(config: RunConfig, recipe: RunConfig) -> bool:
     """Whether the recipe's own length would change nothing in the epochs that `config` has."""
-    train = config.train
+    heads = heads_of(config)
     return (
-        train.epochs < recipe.train.epochs
-        and train.schedule == "constant"
-        and (train.over_clustering_first == 0 or train.over_clustering_first >= 1)
-        and config.self_label.epochs == 0
+        heads.epochs < heads_of(recipe).epochs
+        and heads.schedule == "constant"
+        and (heads.over_clustering_first == 0 or heads.over_clustering_first >= 1)
+        and list(config.active_phases.values())[-1] == heads
     )
 
 
@@ -74,20 +75,22 @@ def check_settings(table: Table, settings: Iterable[str]) -> None:
     for setting in settings:
         key = setting.partition("=")[0].strip()
         if key in _OWN_OPTIONS:
-            raise InputError(f"--set {key} does not go here: use {_OWN_OPTIONS[key]}")
+            raise InputError(f"{key} is no setting to give here", remedy=f"use {_OWN_OPTIONS[key]}")
         if key in table.varied:
             raise InputError(
-                f"--set {setting} would make rows of table {table.name} alike, since {key} is "
-                "what they differ in: leave it out"
+                f"would make rows of table {table.name} alike, since {key} is what they differ in",
+                parameter="set",
+                value=setting,
+                remedy="leave it out",
             )
 
 
 def file_stem(table: Table, options: Options) -> str:
     """Of the table's own files: shorter or otherwise changed runs have files of their own."""
     values = _settings(table, options)
-    usual = {preset(row.preset).train.epochs for row in table.rows}
+    usual = {heads_of(preset(row.preset)).epochs for row in table.rows}
     if options.epochs is not None and usual != {options.epochs}:
-        values = {"train.epochs": options.epochs, **values}
+        values = {"heads.epochs": options.epochs, **values}
     return "-".join(filter(None, (table.name, name_of(values))))
 
 

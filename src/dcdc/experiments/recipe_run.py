@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.config import NEUTRAL_KEYS, RunConfig, differences, flat, with_values
-from dcdc.config_for_images import epochs_alone
 from dcdc.errors import InputError
 from dcdc.experiments.chosen_epoch import choose, is_evaluated
 from dcdc.experiments.names import changes
 from dcdc.experiments.paper_tables import RecipeRow
 from dcdc.experiments.standing import Standing, require_same
-from dcdc.presets import preset
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.presets import preset
 from dcdc.report.reproduce import setting_text
 from dcdc.run import read_config
 from dcdc.run_folder import RunFolder
 
 _FLAGS = {
     "n_clusters": "--clusters",
-    "train.epochs": "--epochs",
-    "train.batch_size": "--batch-size",
+    "heads.epochs": "--epochs",
+    "heads.batch_size": "--batch-size",
     "train.seed": "--seed",
     "train.device": "--device",
     "data.size": "--size",
@@ -46,12 +46,12 @@ class RecipeRun:
     @property
     def epochs(self) -> int:
         """Of all its phases."""
-        return _of_all_phases(self.config)
+        return self.config.epochs
 
     @property
     def full_epochs(self) -> int:
         """Of its preset."""
-        return _of_all_phases(preset(self.row.preset))
+        return preset(self.row.preset).epochs
 
     def named(self) -> RunConfig:
         """With the source that a new run takes."""
@@ -81,7 +81,7 @@ class RecipeRun:
             if folder.config_file.exists():
                 return self._read(folder)
         except InputError as error:
-            return Standing("other", fault=str(error))
+            return Standing("other", fault=error)
         return self._first_epochs() or Standing("missing")
 
     def _read(self, folder: RunFolder) -> Standing:
@@ -104,7 +104,7 @@ class RecipeRun:
             history = [line for line in folder.read_history() if line["epoch"] <= self.epochs]
         except InputError:
             return None
-        shortened = with_values(stored, {"train.epochs": self.config.train.epochs})
+        shortened = with_values(stored, {"heads.epochs": heads_of(self.config).epochs})
         if differences(filled_in(self.config, shortened), shortened):
             return None
         if len(history) < self.epochs or not is_evaluated(history[-1]):
@@ -122,21 +122,17 @@ def filled_in(asked: RunConfig, stored: RunConfig) -> RunConfig:
     values = {
         key: kept[key]
         for key, value in flat(asked).items()
-        if value in (None, "", "auto") and key not in NEUTRAL_KEYS
+        if value in (None, "", "auto") and key not in NEUTRAL_KEYS and key in kept
     }
-    values["train.over_clustering_first"] = epochs_alone(asked.train)
+    values["heads.over_clustering_first"] = float(heads_of(asked).epochs_alone)
     return with_values(asked, values)
-
-
-def _of_all_phases(config: RunConfig) -> int:
-    return config.instance.epochs + config.train.epochs + config.self_label.epochs
 
 
 def _weights(config: RunConfig) -> dict[str, float]:
     """Of the loss terms, by their names in the history."""
-    loss = config.loss
+    heads = heads_of(config)
     return {
-        "sample_view": loss.sample_weight,
-        "class_view": loss.class_weight,
-        "balance": loss.balance_weight,
+        "sample_view": heads.sample_weight,
+        "class_view": heads.class_weight,
+        "balance": heads.balance_weight,
     }

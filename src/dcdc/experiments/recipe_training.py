@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dcdc.config import DataConfig, RunConfig
-from dcdc.config_for_images import resolve, with_label_column
+from dcdc.config import DataConfig
 from dcdc.data import ImageSet, label_columns
 from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError
 from dcdc.experiments.recipe_run import RecipeRun, filled_in
+from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.prepare_run import prepare_run
 from dcdc.run import read_config, run
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class Training:
     """What the command line brings: the reading of images, the progress, and what follows a run."""
 
-    read: Callable[[RunConfig], ImageSet]
+    read: Callable[[DataConfig], ImageSet]
     watch: Callable[[], AbstractContextManager[Observer]]
     is_over: Callable[[], bool]
     after: Callable[[RunFolder, ImageSet], Any] = lambda _folder, _images: None
@@ -35,12 +36,13 @@ class Training:
         if begun:
             folder = RunFolder.open(planned.folder)
             config = filled_in(planned.config, read_config(folder))
-            image_set = self._images(config)
+            image_set = self._images(config.data)
         else:
-            config = with_label_column(planned.named())
-            image_set = self._images(config)
-            _require_classes(config.data.source, image_set)
-            config = resolve(config, image_set)  # refuses before there is a folder
+            asked = planned.named()
+            prepared = prepare_run(
+                asked.data.source, Overrides(preset=asked), read=self._scored_images
+            )  # refuses before there is a folder
+            config, image_set = prepared.config, prepared.images
             if planned.folder.is_dir():
                 remove_leftovers(planned.folder)
             folder = RunFolder.create(planned.folder)
@@ -49,20 +51,29 @@ class Training:
             run(config, image_set, folder=folder, resume=begun, observer=watcher)
         self.after(folder, image_set)
 
-    def _images(self, config: RunConfig) -> ImageSet:
+    def _images(self, data: DataConfig) -> ImageSet:
         """Those of the run before, where they are the same."""
-        if self._last is None or self._last[0] != config.data:
+        if self._last is None or self._last[0] != data:
             self._last = None  # two sets need not fit into memory
-            self._last = config.data, self.read(config)
+            self._last = data, self.read(data)
         return self._last[1]
+
+    def _scored_images(self, data: DataConfig, _largest_side: int) -> ImageSet:
+        images = self._images(data)
+        _require_classes(data.source, images)
+        return images
 
 
 def _require_classes(source: str, image_set: ImageSet) -> None:
     """A table is of scores: what has none must not show after the training."""
-    if image_set.targets is None:
-        columns = label_columns(source)
-        how = f"--set data.target={' or '.join(columns)}" if columns else "--data NAME=SOURCE"
-        raise InputError(f"{source} has no classes to score against: name what has by {how}")
+    if image_set.targets is not None:
+        return
+    columns = ", ".join(label_columns(source))
+    where = f" but in one of its columns {columns}" if columns else ""
+    raise InputError(
+        f"{source} has no classes to score against{where}",
+        remedy="name it by {data.target}" if columns else "name what has by {data.source}",
+    )
 
 
 class _Deadline(PassingObserver):

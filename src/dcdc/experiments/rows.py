@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from dcdc.errors import PLAIN, Words
 from dcdc.experiments.chosen_epoch import METRICS
 from dcdc.experiments.standing import Row, Run, Standing
 
@@ -98,12 +99,16 @@ class RowResult(Generic[R]):
         return max((value for value in values if value is not None), default=None)
 
 
-def summarise(runs: Iterable[R], faults: Mapping[Path, str]) -> list[RowResult[R]]:
-    """Reads every run's folder; `faults` are those of a session just ended, by folder."""
+def summarise(
+    runs: Iterable[R], faults: Mapping[Path, str], words: Words = PLAIN
+) -> list[RowResult[R]]:
+    """Reads every run's folder; `faults` are those of a session just ended, by folder. Others are
+    told in `words`."""
     by_row: dict[Row, list[Result[R]]] = {}
     for run in runs:
         standing = run.standing()
-        result = Result(run, standing, faults.get(run.folder, standing.fault))
+        fault = "" if standing.fault is None else standing.fault.told(words)
+        result = Result(run, standing, faults.get(run.folder, fault))
         by_row.setdefault(run.row, []).append(result)
     return [RowResult(row, tuple(results)) for row, results in by_row.items()]
 

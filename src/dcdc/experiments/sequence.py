@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from dcdc.errors import InputError, Interrupted, TrainingError
+from dcdc.errors import PLAIN, InputError, Interrupted, TrainingError, Words
 from dcdc.experiments.standing import Run
 
 TIME_OVER = "time is over"
@@ -30,19 +30,20 @@ def carry_out(
     is_over: Callable[[], bool],
     say: Callable[[str], None],
     warn: Callable[[str], None],
+    words: Words = PLAIN,
 ) -> Ended:
     """`work` gets a run and whether it was begun before; runs that share a folder are one.
 
-    `say` tells what is going on, `warn` what went wrong.
+    `say` tells what is going on, `warn` what went wrong, with parameters as `words` calls them.
     """
     ended = Ended()
     for run in {each.folder: each for each in runs}.values():
         standing = run.standing()
         if standing.state == "done":
             continue
-        if standing.state == "other":
-            ended.faults[run.folder] = standing.fault
-            warn(f"left out: {standing.fault}")
+        if standing.fault is not None:
+            ended.faults[run.folder] = standing.fault.told(words)
+            warn(f"left out: {ended.faults[run.folder]}")
             continue
         if is_over():
             ended.stopped = TIME_OVER
@@ -57,13 +58,14 @@ def carry_out(
             ended.stopped = "SIGINT"
             break
         except Exception as error:
-            ended.faults[run.folder] = _tell(run, error, warn)
+            ended.faults[run.folder] = _tell(run, error, warn, words)
         _free_memory()
     return ended
 
 
-def _tell(run: Run, error: Exception, warn: Callable[[str], None]) -> str:
-    fault = " ".join(str(error).split())
+def _tell(run: Run, error: Exception, warn: Callable[[str], None], words: Words) -> str:
+    said = error.told(words) if isinstance(error, InputError | TrainingError) else str(error)
+    fault = " ".join(said.split())
     if not isinstance(error, InputError | TrainingError | OSError):
         warn("".join(traceback.format_exception(error)))
         fault = f"{type(error).__name__}: {fault}"

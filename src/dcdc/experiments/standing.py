@@ -32,7 +32,7 @@ class Standing:
     source: str = ""
     longer: Path | None = None
     """Folder of the run whose first epochs these are, where it was read from another's."""
-    fault: str = ""
+    fault: InputError | None = None
     """Why the state is `other`."""
 
 
@@ -59,6 +59,6 @@ def require_same(folder: Path, changed: Mapping[str, tuple[Any, Any]]) -> None:
     if changed:
         listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())
         raise InputError(
-            f"{folder} holds a run of something else ({listed}): move it away, or choose "
-            "another --out"
+            f"{folder} holds a run of something else ({listed})",
+            remedy=("move it away", "choose another {out}"),
         )

@@ -30,7 +30,7 @@ class ExportedNetwork(nn.Module):
         self.register_buffer("centre", model.original_copy.centre_matrix())
         self.normalise = network.normalise
         self.sobel = network.sobel
-        self.trunk = network.trunk
+        self.backbone = network.backbone
         self.head = network.heads[network.answering_head]
         self.eval().requires_grad_(False)
 
@@ -41,7 +41,7 @@ class ExportedNetwork(nn.Module):
         x = self.normalise(x)
         if self.sobel is not None:
             x = self.sobel(x)
-        features = self.trunk(x.contiguous())
+        features = self.backbone(x.contiguous())
         probabilities = torch.softmax(self.head(features), dim=1)
         answers = (probabilities, probabilities.argmax(dim=1), features)
         return dict(zip(OUTPUTS, answers, strict=True))

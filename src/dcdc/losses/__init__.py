@@ -1,23 +1,59 @@
 """Pure functions of assignments and projections: the two contrastive views, balance, and others."""
 
-from dcdc.losses.adversarial import discriminator_loss, generator_loss
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
 from dcdc.losses.affinity import class_affinity, sample_affinity
-from dcdc.losses.balance import balance_loss
-from dcdc.losses.class_view import class_view_loss
-from dcdc.losses.dcdc import DcdcLoss, dcdc_loss
-from dcdc.losses.gaussian_divergence import gaussian_divergence
-from dcdc.losses.iic import iic_loss
-from dcdc.losses.instance import instance_loss
-from dcdc.losses.mutual_information import joint_assignment, mutual_information
-from dcdc.losses.prediction import prediction_loss
-from dcdc.losses.reconstruction import reconstruction_loss
-from dcdc.losses.sample_view import sample_view_loss
-from dcdc.losses.self_label import self_label_loss
-from dcdc.losses.self_training import sharpened_target, student_assignment, target_divergence
+from dcdc.losses.dcdc import (
+    DcdcLoss,
+    balance_loss,
+    class_view_loss,
+    dcdc_loss,
+    sample_view_loss,
+)
+from dcdc.losses.generative import (
+    discriminator_loss,
+    gaussian_divergence,
+    generator_loss,
+    reconstruction_loss,
+)
+from dcdc.losses.information import iic_loss, joint_assignment, mutual_information
+from dcdc.losses.pseudo_labels import (
+    self_label_loss,
+    sharpened_target,
+    student_assignment,
+    target_divergence,
+)
+from dcdc.losses.self_supervised import byol_loss, nt_xent_loss
+from dcdc.registry import Registry
+
+LossFunction = Callable[[Tensor, Tensor], DcdcLoss]
+"""Of the assignments of original (B x K) and perturbed copies (rB x K)."""
+
+
+class HeadLoss(NamedTuple):
+    """A loss over the assignments of a head, and the settings of the heads phase that it takes."""
+
+    function: Callable[..., DcdcLoss]
+    settings: tuple[str, ...] = ()
+
+
+LOSSES: Registry[HeadLoss] = Registry("loss", "dcdc.losses", {})
+LOSSES.register(
+    "dcdc",
+    HeadLoss(dcdc_loss, ("temperature", "sample_weight", "class_weight", "balance_weight")),
+)
+LOSSES.register("iic", HeadLoss(iic_loss))
 
 __all__ = [
+    "LOSSES",
     "DcdcLoss",
+    "HeadLoss",
+    "LossFunction",
     "balance_loss",
+    "byol_loss",
     "class_affinity",
     "class_view_loss",
     "dcdc_loss",
@@ -25,10 +61,9 @@ __all__ = [
     "gaussian_divergence",
     "generator_loss",
     "iic_loss",
-    "instance_loss",
     "joint_assignment",
     "mutual_information",
-    "prediction_loss",
+    "nt_xent_loss",
     "reconstruction_loss",
     "sample_affinity",
     "sample_view_loss",

@@ -5,11 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dcdc.config import RunConfig, with_settings, with_values
-from dcdc.config_for_images import has_gpu, resolve, suggest_for
+from dcdc.config import RunConfig, parse_settings, with_values
 from dcdc.data import ImageSet
 from dcdc.methods.context import Clustering, Context
-from dcdc.presets import TINY, preset
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.prepare_run import prepare_run
+from dcdc.prepare.presets import preset
+from dcdc.prepare.suggestions import TINY, has_gpu, suggest_for
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
@@ -25,7 +28,7 @@ def start_config(
 
     On a GPU as the paper has it: ResNet-34 on Sobel edges, both heads in turn from random weights,
     and over that `published`, what a method's own paper says. Tiny images, and all on a CPU, as
-    `suggest`: the small trunk, features first by the over-clustering head, K-Means to start the
+    `suggest`: the small backbone, features first by the over-clustering head, K-Means to start the
     cluster head.
     """
     suggested = suggest_for(image_set, n_clusters, device)
@@ -41,8 +44,8 @@ def start_config(
         augment=replace(augment, resize_to=_RESIZED.get(side, side * 5 // 4)),
     )
     config = with_values(config, published)
-    batch_size = min(config.train.batch_size, image_set.n_images)
-    return with_values(config, {"train.batch_size": batch_size})
+    batch_size = min(heads_of(config).batch_size or image_set.n_images, image_set.n_images)
+    return with_values(config, {"heads.batch_size": batch_size})
 
 
 def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
@@ -51,19 +54,20 @@ def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
 
 
 def cluster_by_run(
-    config: RunConfig,
+    recipe: str | RunConfig | None,
     image_set: ImageSet,
     seed: int,
     context: Context,
     settings: Mapping[str, Any],
     changes: Sequence[str],
 ) -> Clustering:
-    """`settings` over `config`, but for those that are None, and `changes`, `section.key=value`,
-    over both. In the context's folder, a run folder, what was begun with them goes on."""
+    """`settings` over `recipe`, but for those that are None, and `changes`, `section.key=value`,
+    over both; without a recipe, that of the images. In the context's folder, a run folder, what was
+    begun with them goes on."""
     given = {key: value for key, value in settings.items() if value is not None}
     given |= {"train.seed": seed, "train.device": context.device}
-    config = with_settings(with_values(config, given), changes)
-    config = resolve(config, image_set)  # refuses before there is a folder
+    overrides = Overrides(given | parse_settings(changes), recipe)
+    config = prepare_run(image_set, overrides).config  # refuses before there is a folder
     run_folder, resume = None, False
     if context.folder is not None:
         run_folder, resume = begin_or_go_on(context.folder)

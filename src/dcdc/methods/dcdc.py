@@ -8,12 +8,9 @@ Settings: the preset of a set that has one and that this machine can run, else w
 would choose by the images; `changes` are `section.key=value`, as its --set.
 """
 
-from dcdc.config import RunConfig
-from dcdc.config_for_images import has_gpu, suggest_for
 from dcdc.data import ImageSet
 from dcdc.methods.by_run import cluster_by_run
 from dcdc.methods.context import Clustering, Context
-from dcdc.presets import PRESETS, for_gpu, preset
 
 
 def cluster(
@@ -27,17 +24,5 @@ def cluster(
     changes: tuple[str, ...] = (),
 ) -> Clustering:
     """Goes on with the run in the context's folder, where there is one."""
-    config = choose_recipe(image_set, n_clusters, context.device, recipe)
-    settings = {"n_clusters": n_clusters, "train.epochs": epochs}
-    return cluster_by_run(config, image_set, seed, context, settings, changes)
-
-
-def choose_recipe(
-    image_set: ImageSet, n_clusters: int, device: str, recipe: str | None
-) -> RunConfig:
-    if recipe is not None:
-        return preset(recipe)
-    own = PRESETS.get(image_set.known_as)
-    if own is not None and (has_gpu(device) or not for_gpu(own)):
-        return own
-    return suggest_for(image_set, n_clusters, device)
+    settings = {"n_clusters": n_clusters, "heads.epochs": epochs}
+    return cluster_by_run(recipe, image_set, seed, context, settings, changes)

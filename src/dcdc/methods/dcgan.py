@@ -26,7 +26,7 @@ from dcdc.losses import discriminator_loss, generator_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means, leading_directions
 from dcdc.networks.adversarial import Discriminator, Generator
-from dcdc.presets import TINY
+from dcdc.prepare.suggestions import TINY
 
 N_NOISE = 64
 BETAS = (0.5, 0.999)

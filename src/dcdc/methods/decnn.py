@@ -21,7 +21,7 @@ from dcdc.losses import reconstruction_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means
 from dcdc.networks.sparse_coding import SparseCoder
-from dcdc.presets import TINY
+from dcdc.prepare.suggestions import TINY
 
 
 def cluster(

@@ -16,7 +16,7 @@ from dcdc.data import ImageSet
 from dcdc.methods.by_run import cluster_by_run, start_config
 from dcdc.methods.context import Clustering, Context
 
-PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
+PUBLISHED = {"heads.learning_rate": 1e-4, "heads.batch_size": 256, "heads.n_repeats": 3}
 
 
 def cluster(
@@ -32,12 +32,12 @@ def cluster(
     changes: tuple[str, ...] = (),
 ) -> Clustering:
     settings = {
-        "loss.kind": "iic",
+        "heads.loss": "iic",
         "network.sub_heads": sub_heads,
-        "train.head_start": "random",
-        "train.epochs": epochs,
-        "train.batch_size": batch_size,
-        "train.learning_rate": learning_rate,
+        "heads.initialisation": "random",
+        "heads.epochs": epochs,
+        "heads.batch_size": batch_size,
+        "heads.learning_rate": learning_rate,
     }
     config = start_config(image_set, n_clusters, context.device, PUBLISHED)
     return cluster_by_run(config, image_set, seed, context, settings, changes)

@@ -7,7 +7,7 @@ the clusters are, and log K minus the entropy of their sizes keeps them filled.
 
 That is DCDC's class view at temperature 1 plus twice its balance term, without the sample view: its
 engine, with other weights. On a GPU the learning rate, batch and copies of the paper and 200
-epochs, as it has; trunk, perturbations and 70 over-clusters are DCDC's, which follows it there.
+epochs, as it has; backbone, perturbations and 70 over-clusters are DCDC's, which follows it there.
 Tiny images, and all on a CPU: DCDC's settings for them, but for the batch, since columns say little
 over few images.
 """
@@ -15,8 +15,9 @@ over few images.
 from dcdc.data import ImageSet
 from dcdc.methods.by_run import at_least_seven_steps, cluster_by_run, start_config
 from dcdc.methods.context import Clustering, Context
+from dcdc.phases.heads import heads_of
 
-PUBLISHED = {"train.learning_rate": 1e-4, "train.batch_size": 256, "train.n_repeats": 3}
+PUBLISHED = {"heads.learning_rate": 1e-4, "heads.batch_size": 256, "heads.n_repeats": 3}
 
 
 def cluster(
@@ -32,14 +33,14 @@ def cluster(
     changes: tuple[str, ...] = (),
 ) -> Clustering:
     config = start_config(image_set, n_clusters, context.device, PUBLISHED)
-    large = max(config.train.batch_size, at_least_seven_steps(256, image_set))
+    large = max(heads_of(config).batch_size or 0, at_least_seven_steps(256, image_set))
     settings = {
-        "loss.temperature": 1.0,
-        "loss.sample_weight": 0.0,
-        "loss.class_weight": 1.0,
-        "loss.balance_weight": balance_weight,
-        "train.epochs": epochs,
-        "train.batch_size": batch_size or large,
-        "train.learning_rate": learning_rate,
+        "heads.temperature": 1.0,
+        "heads.sample_weight": 0.0,
+        "heads.class_weight": 1.0,
+        "heads.balance_weight": balance_weight,
+        "heads.epochs": epochs,
+        "heads.batch_size": batch_size or large,
+        "heads.learning_rate": learning_rate,
     }
     return cluster_by_run(config, image_set, seed, context, settings, changes)

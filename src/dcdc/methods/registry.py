@@ -93,7 +93,8 @@ def check_task(image_set: ImageSet, n_clusters: int) -> None:
     n_images = image_set.n_images
     if not 2 <= n_clusters <= n_images:
         raise InputError(
-            f"{n_clusters} clusters for {n_images} images: give --clusters from 2 to {n_images}"
+            f"{n_clusters} clusters for {n_images} images",
+            remedy=f"give {{n_clusters}} from 2 to {n_images}",
         )
     first = image_set.images[:1]
     if all((image_set.images[i : i + 4096] == first).all() for i in range(0, n_images, 4096)):

@@ -28,7 +28,7 @@ from dcdc.engine.simple_training import (
 )
 from dcdc.errors import InputError
 from dcdc.methods.context import Context
-from dcdc.presets import TINY
+from dcdc.prepare.suggestions import TINY
 from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
 from dcdc.runtime.seeding import derive_seed
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
-from dcdc.engine.steady import steady_directions
+from dcdc.engine.discriminant import discriminant_directions
 from dcdc.errors import InputError
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
@@ -57,6 +57,6 @@ def cluster(
             yield torch.stack([network.features(perturbed(images, draws)) for _ in range(n_copies)])
 
     with training.threads(), torch.no_grad():
-        features = steady_directions(copies(), 2 * n_clusters).along()
+        features = discriminant_directions(copies(), 2 * n_clusters).along()
     assignments, _ = k_means(directions(features), n_clusters, seed)
     return Clustering(assignments, features=features, network=network)

@@ -1,28 +1,36 @@
-"""Everything that has parameters: the front, the trunks, the heads and the clustering network."""
+"""Everything that has parameters: the front, backbones, heads and the clustering network."""
 
+from dcdc.networks.backbones import BACKBONES, Backbone, build_backbone
 from dcdc.networks.clustering import (
     CLUSTER_HEAD,
     OVER_CLUSTERING_HEAD,
-    PROJECTION,
-    TRUNKS,
     ClusteringNetwork,
     NetworkOutput,
 )
-from dcdc.networks.convolution import Aside, Convolution, weight_gradients_aside
-from dcdc.networks.copy_group_norm import CopyGroupNorm, copy_groups, share_statistics
-from dcdc.networks.patches import PatchTrunk
+from dcdc.networks.convert_norms import convert_copy_group_norm
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
+from dcdc.networks.copy_group_norm import (
+    CopyGroupNorm,
+    CopyGroupNorm1d,
+    copy_groups,
+    share_statistics,
+)
+from dcdc.networks.patches import PatchBackbone
 
 __all__ = [
+    "BACKBONES",
     "CLUSTER_HEAD",
     "OVER_CLUSTERING_HEAD",
-    "PROJECTION",
-    "TRUNKS",
-    "Aside",
+    "Backbone",
     "ClusteringNetwork",
     "Convolution",
     "CopyGroupNorm",
+    "CopyGroupNorm1d",
     "NetworkOutput",
-    "PatchTrunk",
+    "PatchBackbone",
+    "WeightGradientStream",
+    "build_backbone",
+    "convert_copy_group_norm",
     "copy_groups",
     "share_statistics",
     "weight_gradients_aside",

@@ -1,36 +1,21 @@
-"""The clustering network: normalise, Sobel or not, trunk, one softmax head per role, projection.
+"""The clustering network: normalise, Sobel or not, backbone, one softmax head per role.
 
 Shapes: B images, D features, K clusters of a head.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from dcdc.networks.copy_group_norm import CopyGroupNorm1d
+from dcdc.networks.convert_norms import require_copy_group_norms
 from dcdc.networks.dense import Dense
 from dcdc.networks.front import Normalise, Sobel, front
-from dcdc.networks.patches import PatchTrunk
-from dcdc.networks.resnet import resnet18, resnet34
-from dcdc.networks.slow_copy import SlowCopy
-from dcdc.networks.small import SmallTrunk
-
-TRUNKS: dict[str, Callable[[int], nn.Module]] = {
-    "resnet34": resnet34,
-    "resnet18": resnet18,
-    "resnet34-unpooled": partial(resnet34, pool=False),
-    "resnet18-unpooled": partial(resnet18, pool=False),
-    "small": SmallTrunk,
-    "patches": PatchTrunk,
-}
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"
 ROLES = (CLUSTER_HEAD, OVER_CLUSTERING_HEAD)
-PROJECTION = "projection"
 
 
 @dataclass(frozen=True)
@@ -52,33 +37,33 @@ class ClusteringNetwork(nn.Module):
 
     def __init__(
         self,
+        backbone: nn.Module,
         *,
-        trunk: str,
         in_channels: int,
         n_clusters: int,
         n_over_clusters: int = 0,
         sobel: bool = False,
         mean: Sequence[float],
         std: Sequence[float],
-        n_projected: int = 0,
-        predicts: bool = False,
         n_sub_heads: int = 1,
     ) -> None:
-        """`n_projected` numbers of a projection for instance contrast; 0: none. `predicts`: another
-        copy's projection can be predicted from an image's. `n_sub_heads` heads of each role; where
-        there are several, the first answers until `answer_by` says which."""
+        """`backbone` has an attribute `n_features`, and takes images of `in_channels`, or with
+        `sobel` of two. `n_sub_heads` heads of each role; where there are several, the first answers
+        until `answer_by` says which."""
         super().__init__()
+        require_copy_group_norms(backbone)
         self.in_channels = in_channels
         self.memory_format = torch.contiguous_format
         self.normalise = Normalise(mean, std)
         self.sobel = Sobel() if sobel else None
-        self.trunk = TRUNKS[trunk](Sobel.out_channels if sobel else in_channels)
-        n_features = self.trunk.n_features
+        self.backbone = backbone
+        n_features = backbone.n_features
         assert isinstance(n_features, int)
         self.n_features = n_features
         roles = {CLUSTER_HEAD: n_clusters}
         if n_over_clusters:
             roles[OVER_CLUSTERING_HEAD] = n_over_clusters
+        self.roles = tuple(roles)
         self.n_sub_heads = n_sub_heads
         self.heads = nn.ModuleDict(
             {
@@ -89,14 +74,8 @@ class ClusteringNetwork(nn.Module):
         )
         self.answering: Tensor | None
         self.register_buffer("answering", torch.tensor(0) if n_sub_heads > 1 else None)
-        self.projection: nn.Module | None = None
-        self.predictor: nn.Module | None = None
-        self.slow_copy: SlowCopy | None = None
-        if n_projected and predicts:
-            self.projection = _normed_layers(n_features, n_projected)
-            self.predictor = _normed_layers(n_projected, n_projected)
-        elif n_projected:
-            self.projection = _projection(n_features, n_projected)
+        self.parts = nn.ModuleDict()
+        """What phases add while they train, by their kind; a finished network has none."""
 
     def sub_heads(self, head: str) -> tuple[str, ...]:
         """The heads of a role, which is the name of its head where there is one alone."""
@@ -116,6 +95,15 @@ class ClusteringNetwork(nn.Module):
         if self.answering is not None:
             self.answering.fill_(number)
 
+    def load_finished(self, weights: Mapping[str, Tensor]) -> None:
+        """Of backbone and heads; what phases add begins as it was drawn."""
+        own = {name: t for name, t in self.state_dict().items() if name.startswith("parts.")}
+        self.load_state_dict({**weights, **own})
+
+    def drop_parts(self) -> None:
+        """What was of the training alone."""
+        self.parts = nn.ModuleDict()
+
     @property
     def n_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
@@ -128,8 +116,8 @@ class ClusteringNetwork(nn.Module):
             if weight.ndim == 4:
                 weight.data = weight.data.contiguous(memory_format=memory_format)
 
-    def seen(self, images: Tensor) -> Tensor:
-        """What the trunk is given."""
+    def preprocess(self, images: Tensor) -> Tensor:
+        """What the backbone is given."""
         x = front(images, self.normalise, self.sobel).contiguous(memory_format=self.memory_format)
         if x.shape[1] == 1 and self.memory_format == torch.channels_last:
             # One channel is laid out both ways at once; convolutions tell by the strides.
@@ -137,7 +125,7 @@ class ClusteringNetwork(nn.Module):
         return x
 
     def features(self, images: Tensor) -> Tensor:
-        features: Tensor = self.trunk(self.seen(images))
+        features: Tensor = self.backbone(self.preprocess(images))
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
@@ -146,57 +134,6 @@ class ClusteringNetwork(nn.Module):
         names = [name for head in heads for name in self.sub_heads(head)]
         assign = {name: _softmax(self.heads[name](features)) for name in names}
         return NetworkOutput(features, assign)
-
-    def project(self, images: Tensor) -> Tensor:
-        """B x D: where instance contrast compares images."""
-        projected: Tensor = self._projecting(self.seen(images))
-        return projected
-
-    def predict(self, images: Tensor) -> Tensor:
-        """B x D: what the slow copy should make of another copy of each image."""
-        assert self.predictor is not None, "built without a predictor"
-        predicted: Tensor = self.predictor(self.project(images))
-        return predicted
-
-    def project_slowly(self, images: Tensor) -> Tensor:
-        """B x D: as the slow copy does, without a gradient."""
-        assert self.slow_copy is not None, "there is no slow copy"
-        projected: Tensor = self.slow_copy(self.seen(images))
-        return projected
-
-    def keep_slow_copy(self) -> None:
-        """From now on, of trunk and projection as they are; one that is there catches up."""
-        if self.slow_copy is None:
-            self.slow_copy = SlowCopy(self._projecting)
-        else:
-            self.slow_copy.catch_up(self._projecting)
-
-    def drop_slow_copy(self) -> None:
-        self.slow_copy = None
-
-    def follow_slowly(self, momentum: float) -> None:
-        assert self.slow_copy is not None, "there is no slow copy"
-        self.slow_copy.follow(self._projecting, momentum)
-
-    @property
-    def _projecting(self) -> nn.Sequential:
-        assert self.projection is not None, "built without a projection"
-        return nn.Sequential(self.trunk, self.projection)
-
-
-def _projection(n_features: int, n_projected: int) -> nn.Sequential:
-    """Two layers between features and contrast: what the contrast throws away, features keep."""
-    return nn.Sequential(
-        nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, n_projected)
-    )
-
-
-def _normed_layers(n_in: int, n_out: int) -> nn.Sequential:
-    """Two layers, with a norm and ReLU between them."""
-    n_hidden = 2 * max(n_in, n_out)
-    return nn.Sequential(
-        nn.Linear(n_in, n_hidden), CopyGroupNorm1d(n_hidden), nn.Linear(n_hidden, n_out)
-    )
 
 
 def _softmax(logits: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ _WIDEST_BLOCK = 16
 """Channels that oneDNN takes at a time on a processor with AVX-512; 8 with AVX2."""
 
 
-class Aside:
+class WeightGradientStream:
     """A second stream of work, and what it still reads; without a stream all runs in line."""
 
     def __init__(self, stream: "torch.cuda.Stream | None" = None) -> None:
@@ -26,7 +26,7 @@ class Aside:
         self._in_use: list[Tensor] = []
 
     @classmethod
-    def on(cls, device: torch.device) -> "Aside":
+    def on(cls, device: torch.device) -> "WeightGradientStream":
         return cls(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
     def work(self, *needed: Tensor) -> AbstractContextManager[object]:
@@ -47,7 +47,7 @@ class Aside:
 class Convolution(nn.Conv2d):
     """As nn.Conv2d, without bias; `weight_gradients_aside` says when it differs."""
 
-    aside: Aside | None = None
+    aside: WeightGradientStream | None = None
     twin: Tensor | None = None
     """The weight as an optimiser keeps it for products, in half precision..."""
     twin_gradient: Tensor | None = None
@@ -99,7 +99,7 @@ class Convolution(nn.Conv2d):
 
 
 @contextmanager
-def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
+def weight_gradients_aside(network: nn.Module, aside: WeightGradientStream) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
     layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
     for layer in layers:
@@ -113,7 +113,7 @@ def weight_gradients_aside(network: nn.Module, aside: Aside) -> Iterator[None]:
         aside.join()
 
 
-def _hand_over(layers: Sequence[Convolution], aside: Aside) -> None:
+def _hand_over(layers: Sequence[Convolution], aside: WeightGradientStream) -> None:
     """All at once: a copy for each layer is a launch for each layer."""
     wanted, given = [], []
     for layer in layers:

@@ -28,13 +28,17 @@ class _Kernels:
     stem_fits: Callable[[Tensor, Convolution, tuple[int, ...]], bool]
 
 
-class CopyGroupNorm(nn.BatchNorm2d):
-    """Of B x C x H x W; the parameters, buffers and arithmetic of nn.BatchNorm2d."""
+class CopyGroups:
+    """What every norm with statistics per copy group knows of the batch."""
 
     groups: tuple[int, ...] = ()
     """Images of each copy group; () is one group. Evaluation does not look at it."""
     processes: Processes = ALONE
     """Whose batches the statistics are of."""
+
+
+class CopyGroupNorm(CopyGroups, nn.BatchNorm2d):
+    """Of B x C x H x W; the parameters, buffers and arithmetic of nn.BatchNorm2d."""
 
     def forward(  # type: ignore[override]
         self, x: Tensor, residual: Tensor | None = None, relu: bool = True, fork: bool = False
@@ -57,7 +61,7 @@ class CopyGroupNorm(nn.BatchNorm2d):
     def _normed(self, x: Tensor) -> Tensor:
         if self.training and self.processes.joined:
             return _over_processes(self, x)
-        return _by_group(super().forward, x, self.groups if self.training else ())
+        return by_group(super().forward, x, self.groups if self.training else ())
 
     def _kernels(self, x: Tensor) -> _Kernels | None:
         """None where there are none, or not for this layer."""
@@ -98,31 +102,27 @@ class PooledNorm(CopyGroupNorm):
         return y, y
 
 
-class CopyGroupNorm1d(nn.BatchNorm1d):
+class CopyGroupNorm1d(CopyGroups, nn.BatchNorm1d):
     """Of B x D."""
-
-    groups: tuple[int, ...] = ()
-    processes: Processes = ALONE
 
     def forward(self, x: Tensor, residual: Tensor | None = None, relu: bool = True) -> Tensor:
         if self.training and self.processes.joined:
             return _add_and_relu(_over_processes(self, x), residual, relu)
         groups = self.groups if self.training else ()
-        return _add_and_relu(_by_group(super().forward, x, groups), residual, relu)
+        return _add_and_relu(by_group(super().forward, x, groups), residual, relu)
 
 
 def share_statistics(network: nn.Module, processes: Processes) -> None:
     """From now on every copy-group norm of the network sees the batch of all processes."""
     for module in network.modules():
-        if isinstance(module, CopyGroupNorm | CopyGroupNorm1d):
+        if isinstance(module, CopyGroups):
             module.processes = processes
 
 
 @contextmanager
 def copy_groups(network: nn.Module, sizes: tuple[int, ...]) -> Iterator[None]:
     """Inside the block, every copy-group norm of the network sees its batch as these groups."""
-    kinds = (CopyGroupNorm, CopyGroupNorm1d)
-    norms = [module for module in network.modules() if isinstance(module, kinds)]
+    norms = [module for module in network.modules() if isinstance(module, CopyGroups)]
     before = [norm.groups for norm in norms]
     try:
         for norm in norms:
@@ -133,7 +133,8 @@ def copy_groups(network: nn.Module, sizes: tuple[int, ...]) -> Iterator[None]:
             norm.groups = groups
 
 
-def _by_group(norm: Callable[[Tensor], Tensor], x: Tensor, groups: tuple[int, ...]) -> Tensor:
+def by_group(norm: Callable[[Tensor], Tensor], x: Tensor, groups: tuple[int, ...]) -> Tensor:
+    """Each group through the norm alone."""
     if not _checked(groups, x):
         return norm(x)
     return torch.cat([norm(part) for part in torch.split(x, list(groups))])

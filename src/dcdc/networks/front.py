@@ -1,23 +1,13 @@
-"""What stands before the trunk: channel normalisation and the fixed Sobel filter.
+"""What stands before the backbone: channel normalisation and the fixed Sobel filter.
 
 Shapes: B images, C channels (1 or 3), H x W pixels in [0, 1].
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-_KERNEL_DEVICE = "cuda"
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    fits: Callable[[Tensor, Tensor, Tensor], bool]
-    front: Callable[..., Tensor]
 
 
 class Normalise(nn.Module):
@@ -52,31 +42,8 @@ class Sobel(nn.Module):
 
 
 def front(images: Tensor, normalise: Normalise, sobel: Sobel | None) -> Tensor:
-    """What the trunk reads, in any layout; by one kernel where there is one.
-
-    Under autocast the kernel is the more exact: it rounds the edges alone, once, while a
-    convolution in half precision rounds the grey image first. It also writes what the trunk would
-    cast to.
-    """
-    kernel = _kernel() if images.device.type == _KERNEL_DEVICE else None
-    if kernel is not None and kernel.fits(images, normalise.mean, normalise.std):
-        edges, dtype = sobel is not None, _product_dtype(images)
-        return kernel.front(images, normalise.mean, normalise.std, edges, dtype)
-    x: Tensor = normalise(images)
-    return x if sobel is None else sobel(x)
-
-
-def _product_dtype(images: Tensor) -> torch.dtype:
-    """What a convolution of these computes in."""
-    kind = images.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else images.dtype
-
-
-@cache
-def _kernel() -> _Kernel | None:
-    """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
-    try:
-        from dcdc.networks import front_kernel
-    except ImportError:
-        return None
-    return _Kernel(front_kernel.fits, front_kernel.front) if front_kernel.is_available() else None
+    """What the backbone reads, in any layout, in full precision: under autocast a convolution would
+    round the grey image before it takes its edges."""
+    with torch.autocast(images.device.type, enabled=False):
+        x: Tensor = normalise(images)
+        return x if sobel is None else sobel(x)

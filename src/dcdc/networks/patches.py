@@ -1,14 +1,15 @@
-"""A trunk for photos on a CPU: which patches of a dictionary an image has, and where.
+"""A backbone for photos on a CPU: which patches of a dictionary an image has, and where.
 
 Coates, Ng and Lee, An analysis of single-layer networks in unsupervised feature learning, 2011. The
-dictionary is not trained by gradients but found before training (engine/patch_start.py); training
-moves the dense layer alone. Shapes: B images, C channels, K patches, D features.
+dictionary is not trained by gradients but found before training (engine/patch_dictionary.py);
+training moves the dense layer alone. Shapes: B images, C channels, K patches, D features.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.backbones import Backbone
 from dcdc.networks.dense import Dense
 from dcdc.networks.grid import Grid
 
@@ -25,7 +26,7 @@ _FEW = 32
 """Images whose maps stay in a core's cache: twice as fast as a batch at once."""
 
 
-class PatchTrunk(nn.Module):
+class PatchBackbone(nn.Module):
     """Answers of whitened patches, above a threshold, averaged over the image's quarters."""
 
     def __init__(self, in_channels: int) -> None:
@@ -79,3 +80,6 @@ def _deviations(x: Tensor) -> Tensor:
     mean, square = found[:, :1], found[:, 1:]
     deviations: Tensor = ((square - mean.pow(2)).clamp(min=0) + FEWEST).sqrt()
     return deviations
+
+
+PATCHES = Backbone(PatchBackbone, suits_cpu=True)

@@ -1,10 +1,12 @@
-"""The paper's trunk: a residual network with a 3x3 stride-1 stem, for images of 8 to 224 pixels."""
+"""The paper's backbone: a residual network with a 3x3 stem of stride 1, for 8 to 224 pixels."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dcdc.networks.backbones import Backbone
 from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm, PooledNorm
 
@@ -82,3 +84,8 @@ def resnet18(in_channels: int, pool: bool = True) -> ResNet:
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Conv2d):
         nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+RESNET34, RESNET18 = Backbone(resnet34), Backbone(resnet18)
+RESNET34_UNPOOLED = Backbone(partial(resnet34, pool=False))
+RESNET18_UNPOOLED = Backbone(partial(resnet18, pool=False))

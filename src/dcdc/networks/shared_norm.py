@@ -44,7 +44,7 @@ class _SharedNorm(torch.autograd.Function):
         sizes = list(groups)
         parts = torch.split(_wide(x), sizes)
         own = torch.stack([_statistics(part) for part in parts])
-        mean, squares, count = merged(processes.gather(own))
+        mean, squares, count = merged(processes.all_gather(own))
         y = _joined(
             [
                 F.batch_norm(part, mean[g], squares[g] / count[g], weight, bias, eps=eps)
@@ -74,7 +74,7 @@ class _SharedNorm(torch.autograd.Function):
         # G x 2 x C: sums of the gradient, and of its product with the normalised input
         own = torch.stack([torch.stack([of_bias, of_weight]) for _, of_weight, of_bias in alone])
         everyones = own.clone()
-        ctx.processes.sum_in_place(everyones)
+        ctx.processes.all_reduce_sum(everyones)
         found = []
         for g, (of_part, _, _) in enumerate(alone):
             n = x[0, 0].numel() * ctx.sizes[g]

@@ -36,7 +36,7 @@ def share_statistics_between(
     n = in_chunk.sum(-1)  # G x 1
     mean = (means * in_chunk).sum(-1) / n
     spread = (squares + (means - mean[..., None]) ** 2 * in_chunk).sum(-1)
-    mean, spread, counts = merged(processes.gather(torch.cat([mean, spread, n], dim=-1)))
+    mean, spread, counts = merged(processes.all_gather(torch.cat([mean, spread, n], dim=-1)))
     partials[:, 0] = mean[..., None]
     partials[:, 1] = (spread / counts)[..., None] * in_chunk
     return Shared(mean, spread, counts)
@@ -49,7 +49,7 @@ def share_sums_between(
     shares that it leaves in the gradients of weight and bias add up over the processes."""
     in_chunk = _rows_of_chunks(rows, chunk_rows, partials)
     sums = torch.where(in_chunk[:, None] > 0, partials, 0.0).sum(-1)  # G x 2 x C
-    processes.sum_in_place(sums)
+    processes.all_reduce_sum(sums)
     partials.zero_()
     partials[..., 0] = sums * (in_chunk.sum(-1) / counts)[:, None]
 

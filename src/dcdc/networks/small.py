@@ -1,13 +1,14 @@
-"""A small trunk for tiny images (digits and the like), quick on a laptop's CPU."""
+"""A small backbone for tiny images (digits and the like), quick on a laptop's CPU."""
 
 from torch import Tensor, nn
 
+from dcdc.networks.backbones import Backbone
 from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d
 from dcdc.networks.dense import Dense
 from dcdc.networks.grid import Grid
 
 
-class SmallTrunk(nn.Module):
+class SmallBackbone(nn.Module):
     """Three 3x3 layers, a 4x4 grid, and a dense layer of 256 features.
 
     The dense layer over the grid, unlike an average, knows where a stroke is: a 6 is not a 9.
@@ -33,3 +34,6 @@ class SmallTrunk(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.layers(x)
         return features
+
+
+SMALL = Backbone(SmallBackbone, suits_cpu=True)

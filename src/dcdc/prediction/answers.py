@@ -17,7 +17,7 @@ from dcdc.data.decode import quiet_pillow
 from dcdc.data.decoded import check_on_bad
 from dcdc.data.image_stream import ImageStream, open_stream
 from dcdc.data.row_cache import Block
-from dcdc.engine.likeness import Likeness, likeness_to
+from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.prediction.answered import LEFT_OUT, Answered, packed, unpacked
@@ -65,13 +65,13 @@ def help_to_answer(model: TrainedModel, images: ImageStream, processes: Processe
 
 def unreadable(images: ImageStream, row: int, why: str) -> InputError:
     return InputError(
-        f"cannot read image {images.names[row]} in {images.where}: {why}; repair or remove it, "
-        "or use --on-bad skip"
+        f"cannot read image {images.names[row]} in {images.where}: {why}",
+        remedy=("repair or remove it", "use {on_bad=skip}"),
     )
 
 
 class Answers:
-    """A model's answers for a stream; what likeness needs is read once."""
+    """A model's answers for a stream; what the out-of-distribution score needs is read once."""
 
     def __init__(
         self, model: TrainedModel, images: ImageStream, processes: Processes = ALONE
@@ -80,7 +80,9 @@ class Answers:
         self.model = model
         self.images = images
         self.training_features = features = model.training_features()
-        self.likeness: Likeness | None = None if features is None else likeness_to(features)
+        self.out_of_distribution: OutOfDistributionScore | None = (
+            None if features is None else out_of_distribution_score_of(features)
+        )
         self.schema = _schema(with_targets=images.targets is not None, named=bool(model.names))
 
     def computing(self) -> AbstractContextManager[None]:
@@ -96,7 +98,7 @@ class Answers:
         for name, tensor in sorted(self.model.network.state_dict().items()):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
-        if self.likeness is not None:
+        if self.out_of_distribution is not None:
             # What is computed of them has last digits of this processor, and of so many threads.
             digest.update(np.ascontiguousarray(self.training_features).data)
         return digest.hexdigest()
@@ -121,11 +123,11 @@ class Answers:
     def _by_all(self, start: int) -> Iterator[Answered]:
         """Each process takes its turn of the rows, and everyone hears everything in order."""
         processes, turn = self.processes, _CHUNKS_A_TURN * self.model.chunk
-        start = processes.decided_by_first(lambda: start)
+        start = processes.broadcast_value(lambda: start)
         for first in range(start, len(self.images), turn * processes.size):
             begin = first + processes.rank * turn
             own = b"".join(packed(found) for found in self._of_rows(begin, begin + turn))
-            for content in processes.gather_bytes(own):
+            for content in processes.all_gather_bytes(own):
                 yield from unpacked(content, self.schema)
 
     def _of_rows(self, begin: int, end: int) -> Iterator[Answered]:
@@ -152,7 +154,9 @@ class Answers:
         found = assigned.assignments
         clusters[np.array(kept) - start] = found
         runner_up, runner_up_confidence = assigned.runner_up()
-        score = None if self.likeness is None else self.likeness.score(features)
+        score = (
+            None if self.out_of_distribution is None else self.out_of_distribution.score(features)
+        )
         nothing = [None] * len(kept)
         columns = {
             "name": [self.images.names[row] for row in kept],
@@ -161,8 +165,8 @@ class Answers:
             "target": self._targets(kept),
             "runner_up": runner_up,
             "runner_up_confidence": runner_up_confidence,
-            "unlike": nothing if score is None else score > 1,
-            "unlike_score": nothing if score is None else score,
+            "out_of_distribution": nothing if score is None else score > 1,
+            "out_of_distribution_score": nothing if score is None else score,
             "cluster_name": [self.model.names.get(cluster) for cluster in found.tolist()],
         }
         arrays = [pa.array(columns[field.name], field.type) for field in self.schema]
@@ -187,7 +191,7 @@ def _schema(*, with_targets: bool, named: bool) -> pa.Schema:
     if with_targets:
         fields.append(("target", pa.string()))
     fields += [("runner_up", pa.int32()), ("runner_up_confidence", pa.float32())]
-    fields += [("unlike", pa.bool_()), ("unlike_score", pa.float32())]
+    fields += [("out_of_distribution", pa.bool_()), ("out_of_distribution_score", pa.float32())]
     if named:
         fields.append(("cluster_name", pa.string()))
     return pa.schema(fields)

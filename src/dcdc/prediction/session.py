@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 class Predicted:
     n_images: int
     """Rows of the table."""
-    n_unlike: int | None
+    n_out_of_distribution: int | None
     """None where the model keeps nothing of its training images to compare with."""
     skipped: tuple[Skipped, ...]
     skipped_file: Path | None
@@ -80,7 +80,7 @@ def predict_to_file(
     meaning = {
         "another model": answers.fingerprint(),
         "other images or another target": images.fingerprint,
-        "another choice of --features": str(features is not None),
+        "another choice of features": str(features is not None),
     }
     with _writing(out):  # a place that cannot be had is found before minutes go into predicting
         for folder in job.other_folders:
@@ -136,8 +136,8 @@ class _Job:
         inside = source.is_dir() and self.out.resolve().is_relative_to(source.resolve())
         if inside and self.out.suffix == ".parquet":
             raise InputError(
-                f"{self.out} would be read as images of {source} next time: choose an --out "
-                "outside it"
+                f"{self.out} would be read as images of {source} next time",
+                remedy="choose an {out} outside it",
             )
         if self.sorting is not None:
             check_sorting(self.sorting, self.images, self.folders)
@@ -146,7 +146,7 @@ class _Job:
         refuse_existing(self.out, self.features)
         skipped = skipped_path(self.out)
         if self.on_bad == "skip" and skipped.exists():
-            raise InputError(f"{skipped} exists: move it away, or choose another --out")
+            raise InputError(f"{skipped} exists", remedy=("move it away", "choose another {out}"))
 
     def refuse_bad(self, skipped: tuple[tuple[int, str], ...]) -> None:
         if skipped and self.on_bad == "refuse":
@@ -165,12 +165,13 @@ def _answer_the_rest(
     with work.appending() as appender, closing(answers.from_row(work.n_read)) as some_answered:
         for answered in some_answered:
             job.refuse_bad(answered.skipped)
-            unlike = answered.rows["unlike"].to_pylist() if answers.likeness else []
+            told = answers.out_of_distribution is not None
+            outside = answered.rows["out_of_distribution"].to_pylist() if told else []
             appender.append(
                 _pieces(job, answered),
                 n_read=len(answered.clusters),
                 n_kept=answered.rows.num_rows,
-                n_unlike=sum(unlike),
+                n_out_of_distribution=sum(outside),
                 skipped=answered.skipped,
             )
             progress("predicting", work.n_read, n_images)
@@ -217,8 +218,8 @@ def _publish(
         job.format.assemble(work.part("rows"), work.part(TABLE))
     if work.part(TABLE).exists():
         _place(work.part(TABLE), job.out)
-    n_unlike = work.n_unlike if answers.likeness else None
-    predicted = Predicted(work.n_kept, n_unlike, skipped, skipped_file, ordered)
+    n_out_of_distribution = work.n_out_of_distribution if answers.out_of_distribution else None
+    predicted = Predicted(work.n_kept, n_out_of_distribution, skipped, skipped_file, ordered)
     work.remove()
     return predicted
 

@@ -68,8 +68,8 @@ def check_sorting(sorting: Sorting, images: ImageStream, folders: list[str]) -> 
     """Refuses before minutes go into predicting."""
     if images.file_of is None:
         raise InputError(
-            f"{images.where} holds no image files to sort: --copy-to and --link-to are for a "
-            "folder of images or a list of paths"
+            f"{images.where} holds no image files to sort",
+            remedy="{copy_to} and {link_to} are for a folder of images or a list of paths",
         )
     source = Path(images.where)
     if not source.is_dir():

@@ -18,13 +18,13 @@ def skipped_path(out: Path) -> Path:
 
 def check_names(out: Path, features: Path | None) -> None:
     if out.suffix not in SUFFIXES:
-        raise InputError(f"--out {out} must end in .csv, .parquet or .jsonl")
+        raise InputError("must end in .csv, .parquet or .jsonl", parameter="out", value=str(out))
     if features is not None and features.suffix != ".npy":
-        raise InputError(f"--features {features} must end in .npy")
+        raise InputError("must end in .npy", parameter="features", value=str(features))
 
 
 def refuse_existing(out: Path, features: Path | None) -> None:
     if out.exists():
-        raise InputError(f"{out} exists: choose another --out")
+        raise InputError(f"{out} exists", remedy="choose another {out}")
     if features is not None and features.exists():
-        raise InputError(f"{features} exists: choose other --features")
+        raise InputError(f"{features} exists", remedy="choose other {features}")

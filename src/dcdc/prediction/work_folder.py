@@ -27,8 +27,8 @@ class WorkFolder(JournaledFolder):
         super().__init__(path, header, heads)
 
     @property
-    def n_unlike(self) -> int:
-        return self.totals["n_unlike"]
+    def n_out_of_distribution(self) -> int:
+        return self.totals["n_out_of_distribution"]
 
     @property
     def is_whole(self) -> bool:
@@ -53,8 +53,8 @@ class WorkFolder(JournaledFolder):
             known = (*_OWN_FILES, *self.heads, "features")
             if file.name not in known and not file.match(".*.partial*"):
                 raise InputError(
-                    f"{self.path} holds {file.name}, which no prediction left there: move it away, "
-                    "or choose another --out"
+                    f"{self.path} holds {file.name}, which no prediction left there",
+                    remedy=("move it away", "choose another {out}"),
                 )
 
     def _other_meaning(self, header: Mapping[str, Any]) -> InputError:
@@ -63,8 +63,12 @@ class WorkFolder(JournaledFolder):
         other = [word for word, value in self.header["meaning"].items() if known.get(word) != value]
         return InputError(
             f"{self.path} holds rows of an earlier start with "
-            f"{' and '.join(other) or 'another dcdc'}: repeat that command to go on with it, "
-            "remove the folder to start afresh, or choose another --out"
+            f"{' and '.join(other) or 'another dcdc'}",
+            remedy=(
+                "repeat that command to go on with it",
+                "remove the folder to start afresh",
+                "choose another {out}",
+            ),
         )
 
     def finish(self) -> None:
@@ -82,7 +86,8 @@ def opened_work(
 
     def refuse() -> None:
         raise InputError(
-            f"another process is working in {path}: wait for it, or choose another --out"
+            f"another process is working in {path}",
+            remedy=("wait for it", "choose another {out}"),
         ) from None
 
     path.mkdir(parents=True, exist_ok=True)

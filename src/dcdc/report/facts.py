@@ -53,6 +53,10 @@ class RunFacts:
         """What was wrong with the partition when training ended."""
         return list(self.history[-1].get("warnings", ())) if self.history else []
 
+    def phase(self, name: str) -> Mapping[str, Any]:
+        """What a phase of the training calls itself in figures, where the run has kept it."""
+        return next((p for p in self.metrics.get("phases", ()) if p.get("name") == name), {})
+
     def series(self, key: str) -> tuple[list[int], list[float]]:
         """Epochs and values of a history key, where it was recorded."""
         found = [(line["epoch"], line[key]) for line in self.history if line.get(key) is not None]
@@ -76,7 +80,7 @@ def read_facts(folder: "RunFolder") -> RunFacts:
     has_runner_up = {"runner_up", "runner_up_confidence"} <= columns
     return RunFacts(
         path=folder.path,
-        config=_by_dotted_key(folder.read_config()),
+        config=folder.read_flat_config(),
         metrics=folder.read_metrics(),
         history=folder.read_history(),
         names=table.column("name").to_pylist(),
@@ -92,16 +96,6 @@ def read_facts(folder: "RunFolder") -> RunFacts:
         ),
         cluster_names=folder.read_names(),
     )
-
-
-def _by_dotted_key(config: dict[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in config.items():
-        if isinstance(value, dict):
-            values |= {f"{key}.{name}": inner for name, inner in value.items()}
-        else:
-            values[key] = value
-    return values
 
 
 def _read_skipped(path: Path) -> list[tuple[str, str]]:

@@ -28,6 +28,7 @@ from dcdc.report.gallery import (
     typical_images,
 )
 from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
+from dcdc.report.panels import panels
 from dcdc.report.reproduce import command, config_lines
 from dcdc.report.theme import DARK, LIGHT
 
@@ -90,6 +91,7 @@ def render_page(
         score_columns=list(_SCORE_COLUMNS.values()),
         score_rows=_score_rows(facts.metrics),
         pictures=pictures,
+        panels=panels(),
         gallery=_gallery(facts, alive, images),
         n_empty=len(clusters) - len(alive),
         n_first=MAX_CLUSTERS,

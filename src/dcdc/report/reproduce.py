@@ -19,7 +19,10 @@ def setting_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(setting_text(part) for part in value)}]"
+        parts = (
+            json.dumps(part) if isinstance(part, str) else setting_text(part) for part in value
+        )
+        return f"[{', '.join(parts)}]"
     if isinstance(value, str):
         bare = _PLAIN_WORD.fullmatch(value) and value.lower() not in _READ_AS_VALUES
         return value if bare else json.dumps(value, ensure_ascii=False)

@@ -17,7 +17,6 @@ SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 _FEW_EPOCHS = 40  # up to here each epoch gets a dot; one epoch alone would draw no line
 _SCORE_MARKERS = ("o", "s", "^")
 _ROUND_STEPS = [1, 2, 5, 10]
-_PHASES = {"instance": "features", "heads": "heads", "self_label": "self-labels"}
 _NAME_SHARE = 0.15  # of the width: what a phase's name takes
 
 _Panel = tuple[float, Callable[[Axes, RunFacts, Theme], None]]  # height in inches, what draws it
@@ -74,15 +73,20 @@ def split_phases(facts: RunFacts) -> list[tuple[str, RunFacts]]:
     return [(phase, replace(facts, history=list(lines))) for phase, lines in cut]
 
 
-def phase_name(phase: str) -> str:
-    return _PHASES.get(phase, phase.replace("_", " "))
+def phase_name(phase: str, facts: RunFacts) -> str:
+    """As the phase calls itself; runs of 0.1.0 did not keep that."""
+    return str(facts.phase(phase).get("label", phase.replace("_", " ")))
+
+
+def _phase_color(phase: str, facts: RunFacts, theme: Theme) -> str:
+    return str(facts.phase(phase).get("color", theme.muted))
 
 
 def _draw_phase(axes: Axes, _: RunFacts, theme: Theme, *, phase: str, of: RunFacts) -> None:
     _draw_loss(axes, of, theme)
     first, last = of.history[0]["epoch"], of.history[-1]["epoch"]
     epochs = f"epoch {first}" if first == last else f"epochs {first} to {last}"
-    axes.set_ylabel(f"loss, {phase_name(phase)}")
+    axes.set_ylabel(f"loss, {phase_name(phase, of)}")
     axes.set_xlabel(epochs)
     if first == last:
         axes.set_xlim(first - 1, last + 1)
@@ -103,14 +107,14 @@ def _mark_phases(below: Sequence[Axes], phases: list[tuple[str, RunFacts]], them
         for name, side, offset, width in sides:
             if width >= room:
                 below[-1].annotate(
-                    phase_name(name),
+                    phase_name(name, before),
                     (place, 0),
                     (offset, 4),
                     xycoords=("data", "axes fraction"),
                     textcoords="offset points",
                     ha=side,
                     fontsize=8,
-                    color=theme.muted,
+                    color=_phase_color(name, before, theme),
                 )
 
 

@@ -14,9 +14,8 @@ from dcdc.report.layout import layout_of
 from dcdc.report.map_figure import draw_map
 from dcdc.report.page import render_page
 from dcdc.report.page_data import MapPoints
+from dcdc.report.panels import panels
 from dcdc.report.sample import RunSample, read_sample
-from dcdc.report.sizes_figure import draw_sizes
-from dcdc.report.training_figure import draw_training
 from dcdc.report.views import sorted_affinities
 from dcdc.runtime.atomic_files import write_text
 
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
 def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") -> Path:
     facts = read_facts(folder)
     clusters = describe_clusters(facts)
-    pictures = {}
-    if facts.history:
-        pictures["training"] = write_picture(
-            partial(draw_training, facts), folder.figures, "training"
-        )
-    pictures["sizes"] = write_picture(partial(draw_sizes, clusters), folder.figures, "sizes")
+    pictures = {
+        name: write_picture(partial(panel.draw, facts), folder.figures, name)
+        for name, panel in panels().items()
+        if panel.fits(facts)
+    }
     if facts.targets is not None and len(set(facts.targets.tolist())) <= MAX_CLASSES:
         pictures["confusion"] = write_picture(
             partial(draw_confusion, match(facts)), folder.figures, "confusion"

@@ -70,7 +70,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, own: Tensor, share: BatchShare) -> Tensor:
         ctx.own = share.own
-        return share.processes.gather_shares(own, share.n_images)
+        return share.processes.all_gather_shares(own, share.n_images)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -84,7 +84,7 @@ def sum_gradients(gradients: Sequence[Tensor], processes: Processes) -> None:
         by_type.setdefault(gradient.dtype, []).append(gradient)
     for some in by_type.values():
         flat = torch.cat([gradient.reshape(-1) for gradient in some])
-        processes.sum_in_place(flat)
+        processes.all_reduce_sum(flat)
         parts = torch.split(flat, [gradient.numel() for gradient in some])
         for gradient, part in zip(some, parts, strict=True):
             gradient.copy_(part.view(gradient.shape))

@@ -29,7 +29,9 @@ def pick_device(name: str) -> torch.device:
         name = next(kind for kind, there in available.items() if there)
     if not available.get(name, False):
         there = ", ".join(kind for kind, usable in available.items() if usable)
-        raise InputError(f"device {name!r} is not available here: use --device auto or {there}")
+        raise InputError(
+            f"device {name!r} is not available here", remedy=f"use {{device=auto}} or {there}"
+        )
     return torch.device(name)
 
 
@@ -37,13 +39,15 @@ def take_device(name: str, local_rank: int) -> torch.device:
     """The device of one of several processes on this host: each GPU serves one."""
     device = pick_device(name)
     if device.type == "mps":
-        raise InputError("several processes cannot share MPS: use --device cpu, or one process")
+        raise InputError(
+            "several processes cannot share MPS", remedy=("use {device=cpu}", "one process")
+        )
     if device.type == "cuda":
         n_gpus = torch.cuda.device_count()
         if local_rank >= n_gpus:
             raise InputError(
-                f"process {local_rank} of this host has no GPU, there are {n_gpus}: start it with "
-                f"--nproc-per-node {n_gpus}, or use --device cpu"
+                f"process {local_rank} of this host has no GPU, there are {n_gpus}",
+                remedy=(f"start {n_gpus} processes on it", "use {device=cpu}"),
             )
         torch.cuda.set_device(local_rank)  # what `cuda` means in this process from now on
     return device
@@ -90,7 +94,10 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
     if precision == "bfloat16":
         if device.type != "cuda":
             # Seen with torch 2.13: an illegal instruction on a CPU without the right units.
-            raise InputError(f"precision bfloat16 needs --device cuda, not {device.type}")
+            raise InputError(
+                f"precision bfloat16 is for CUDA, not for {device.type}",
+                remedy=("use {device=cuda}", "leave {train.precision} to auto"),
+            )
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
 

@@ -23,7 +23,7 @@ from dcdc.runtime.meeting_point import meet
 from dcdc.runtime.shares import share, share_sizes
 
 Result = TypeVar("Result")
-_SIGNS_OF_LIFE = 4  # within a timeout, of a process that others wait for
+_HEARTBEATS = 4  # within a timeout, of a process that others wait for
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Processes:
     launch: Launch = field(default_factory=Launch)
     joined: bool = False
     _aside: Any = field(default=None, repr=False, compare=False)
-    """A second group: signs of life, while the first group's next work waits."""
+    """A second group: heartbeats, while the first group's next work waits."""
 
     @property
     def rank(self) -> int:
@@ -55,12 +55,12 @@ class Processes:
     def share(self, n_rows: int) -> slice:
         return share(n_rows, self.rank, self.size)
 
-    def sum_in_place(self, tensor: Tensor) -> None:
+    def all_reduce_sum(self, tensor: Tensor) -> None:
         if self.joined:
             with self._asking(tensor):
                 dist.all_reduce(tensor)
 
-    def gather(self, tensor: Tensor) -> Tensor:
+    def all_gather(self, tensor: Tensor) -> Tensor:
         """R x the tensor's shape, which is the same everywhere; no gradient."""
         if not self.joined:
             return tensor[None]
@@ -69,43 +69,43 @@ class Processes:
             _all_gather(gathered, tensor.contiguous().view(-1))
         return gathered.view(self.size, *tensor.shape)
 
-    def gather_shares(self, own: Tensor, n_rows: int) -> Tensor:
+    def all_gather_shares(self, own: Tensor, n_rows: int) -> Tensor:
         """N x ... in order, from everyone's share of the rows; no gradient."""
         if not self.joined:
             return own
         sizes = share_sizes(n_rows, self.size)
         if sizes[0] == sizes[-1]:
-            return self.gather(own).flatten(0, 1)
+            return self.all_gather(own).flatten(0, 1)
         padded = own.new_zeros((sizes[0], *own.shape[1:]))
         padded[: len(own)] = own
-        parts = self.gather(padded)
+        parts = self.all_gather(padded)
         return torch.cat([part[:n] for part, n in zip(parts, sizes, strict=True)])
 
-    def gather_arrays(self, own: np.ndarray, n_rows: int) -> np.ndarray:
+    def all_gather_arrays(self, own: np.ndarray, n_rows: int) -> np.ndarray:
         """The same for arrays, on the host."""
         if not self.joined:
             return own
-        return self.gather_shares(torch.from_numpy(np.ascontiguousarray(own)), n_rows).numpy()
+        return self.all_gather_shares(torch.from_numpy(np.ascontiguousarray(own)), n_rows).numpy()
 
-    def gather_bytes(self, own: bytes) -> list[bytes]:
+    def all_gather_bytes(self, own: bytes) -> list[bytes]:
         """Everyone's, in the order of their ranks."""
         if not self.joined:
             return [own]
-        lengths = self.gather(torch.tensor([len(own)])).flatten().tolist()
+        lengths = self.all_gather(torch.tensor([len(own)])).flatten().tolist()
         padded = torch.zeros(max(1, *lengths), dtype=torch.uint8)
         padded[: len(own)] = (
             torch.frombuffer(bytearray(own), dtype=torch.uint8) if own else padded[:0]
         )
-        parts = self.gather(padded).numpy()
+        parts = self.all_gather(padded).numpy()
         return [part[:n].tobytes() for part, n in zip(parts, lengths, strict=True)]
 
-    def highest(self, value: int) -> int:
+    def all_reduce_max(self, value: int) -> int:
         """Of everyone's values, on the host."""
         if not self.joined:
             return value
-        return int(self.gather(torch.tensor([value])).max())
+        return int(self.all_gather(torch.tensor([value])).max())
 
-    def from_first(self, content: bytes | None) -> bytes:
+    def broadcast_bytes(self, content: bytes | None) -> bytes:
         """What the first process gives, at every process; others give None."""
         if not self.joined:
             assert content is not None
@@ -120,32 +120,36 @@ class Processes:
                 dist.broadcast(payload, src=0)
         return payload.numpy().tobytes()
 
-    def decided_by_first(self, decide: Callable[[], Any]) -> Any:
+    def broadcast_value(self, decide: Callable[[], Any]) -> Any:
         """Plain values (fit for JSON) that the first process finds, however long it takes."""
         if not self.joined:
             return decide()
-        found = self.all_wait_for(decide if self.is_first else lambda: None)
-        return json.loads(self.from_first(json.dumps(found).encode() if self.is_first else None))
+        found = self.with_barrier(decide if self.is_first else lambda: None)
+        return json.loads(
+            self.broadcast_bytes(json.dumps(found).encode() if self.is_first else None)
+        )
 
-    def spread(self, tensors: list[Tensor]) -> None:
+    def broadcast(self, tensors: list[Tensor]) -> None:
         """The first process's values into everyone's tensors."""
         if self.joined:
             for tensor in tensors:
                 with self._asking(tensor):
                     dist.broadcast(tensor.detach(), src=0)
 
-    def all_wait_for(self, work: Callable[[], Result]) -> Result:
-        """Everyone calls it with work of its own, however long; all return when the last is done.
+    def with_barrier(self, work: Callable[[], Result]) -> Result:
+        """Every process calls it with work of its own, however long, and a barrier follows it.
 
-        Whoever waits hears a sign of life from whoever works, so that a lost process is found
-        within the timeout all the same.
+        Processes exchange heartbeats while they work and wait, so that a lost one is found within
+        the timeout all the same.
         """
         if not self.joined:
             return work()
         done = threading.Event()
         faults: list[BaseException] = []
-        signs = threading.Thread(target=self._exchange_signs, args=(done, faults), daemon=True)
-        signs.start()
+        heartbeats = threading.Thread(
+            target=self._exchange_heartbeats, args=(done, faults), daemon=True
+        )
+        heartbeats.start()
         try:
             result = work()
         except BaseException as fault:  # ends this process: the others hear it fall silent
@@ -153,12 +157,12 @@ class Processes:
             raise
         finally:
             done.set()
-        signs.join()
+        heartbeats.join()
         if faults:
             raise faults[0]
         return result
 
-    def _exchange_signs(self, done: threading.Event, faults: list[BaseException]) -> None:
+    def _exchange_heartbeats(self, done: threading.Event, faults: list[BaseException]) -> None:
         try:
             while not (done.is_set() and faults):
                 still = torch.tensor([0 if done.is_set() else 1])
@@ -166,7 +170,7 @@ class Processes:
                     dist.all_reduce(still, dist.ReduceOp.MAX, group=self._aside)
                 if not still:
                     return
-                done.wait(self.launch.timeout / _SIGNS_OF_LIFE)
+                done.wait(self.launch.timeout / _HEARTBEATS)
         except BaseException as fault:
             faults.append(fault)
 
@@ -174,7 +178,7 @@ class Processes:
         """Refuses processes that would compute something else than the first one."""
         if not self.joined:
             return
-        wanted = json.loads(self.from_first(json.dumps(dict(facts)).encode()))
+        wanted = json.loads(self.broadcast_bytes(json.dumps(dict(facts)).encode()))
         for name, value in facts.items():
             if wanted.get(name) != value:
                 raise InputError(

@@ -17,7 +17,7 @@ from dcdc.data.benchmarks.catalogue import (
 from dcdc.data.benchmarks.idx import FASHION_CLASSES
 from dcdc.data.benchmarks.imagenet_subsets import IMAGENET_10, IMAGENET_DOGS
 from dcdc.errors import InputError
-from dcdc.presets import PRESETS
+from dcdc.prepare.presets import PRESETS
 
 RANDOM = np.random.default_rng(0)
 

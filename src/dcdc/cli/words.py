@@ -1,0 +1,87 @@
+"""What the command line calls parameters: faults that come from below name them here."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dcdc.errors import InputError, TrainingError, Words
+
+
+def _words(flags: Mapping[str, str], other: Callable[[str], str | None]) -> Words:
+    """By their flags, or by --set; `other` is for what is no setting of the engine."""
+
+    def name(key: str) -> str | None:
+        if key in flags:
+            return flags[key]
+        return f"--set {key}" if "." in key or key == "phases" else other(key)
+
+    def given(key: str, value: Any) -> str | None:
+        flag = name(key)
+        if flag is None:
+            return None
+        return f"{flag}={value}" if flag.startswith("--set ") else f"{flag} {value}"
+
+    return Words(name, given)
+
+
+def _in_compare() -> Words:
+    """A setting of the engine is given to a method: `--set dcdc.heads.epochs`."""
+    plain = _words(_COMPARE, lambda _: None)
+
+    def known(key: str) -> str:
+        rest = key.partition(".")[2]
+        return rest if "." in rest and rest in _COMPARE else key
+
+    return Words(
+        lambda key: plain.name(known(key)), lambda key, value: plain.given(known(key), value)
+    )
+
+
+_EVERYWHERE = {"train.device": "--device", "device": "--device", "out": "--out", "set": "--set"}
+_IMAGES = {"size": "--size", "target": "--target", "on_bad": "--on-bad"}
+_OF_IMAGES = {f"data.{key}": flag for key, flag in _IMAGES.items()} | {"data.source": "DATA"}
+_SEEDS = {"train.seed": "--first-seed", "seeds": "--seeds", "first_seed": "--first-seed"}
+_FIT = (
+    _EVERYWHERE
+    | _OF_IMAGES
+    | {
+        "n_clusters": "--clusters",
+        "heads.epochs": "--epochs",
+        "heads.batch_size": "--batch-size",
+        "train.seed": "--seed",
+    }
+)
+_COMPARE = (
+    _EVERYWHERE
+    | _IMAGES
+    | _OF_IMAGES
+    | _SEEDS
+    | {
+        "n_clusters": "--clusters",
+        "methods": "--methods",
+    }
+)
+_REPRODUCE = (
+    _EVERYWHERE
+    | _SEEDS
+    | {key: f"--set data.{key}" for key in _IMAGES}
+    | {
+        "n_clusters": "--set n_clusters",
+        "heads.epochs": "--epochs",
+        "data.source": "--data NAME=SOURCE",
+        "dataset": "--dataset",
+    }
+)
+
+COMMAND_LINE = _words(_FIT, lambda key: f"--{key.replace('_', '-')}")
+COMPARE = _in_compare()
+REPRODUCE = _words(_REPRODUCE, lambda _: None)
+
+
+@contextmanager
+def in_words(words: Words) -> Iterator[None]:
+    """Faults name parameters as this verb has them."""
+    try:
+        yield
+    except (InputError, TrainingError) as error:
+        raise type(error)(error.told(words)) from None

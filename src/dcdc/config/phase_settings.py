@@ -1,0 +1,73 @@
+"""The settings that every phase of a training has, and the kinds of phases there are.
+
+A config names its phases; what a phase does stands in `dcdc.phases`, one file each. A file is
+imported when a config first names its kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from dcdc.config.rules import above_zero, at_least
+from dcdc.registry import Registry
+
+if TYPE_CHECKING:
+    from dcdc.config.run_config import RunConfig
+
+Schedule = Literal["constant", "cosine"]
+
+
+@dataclass(frozen=True)
+class PhaseSettings:
+    kind: ClassVar[str]
+    """Its name in a config."""
+    label: ClassVar[str]
+    """Its name in figures and messages."""
+    color: ClassVar[str]
+    """In figures."""
+    is_scored: ClassVar[bool] = True
+    """Whether the partition is looked at after its epochs: not where no head has begun."""
+
+    epochs: int = 0
+    """0: the phase is left out."""
+    batch_size: int | None = None
+    """None: that of the phase before."""
+    learning_rate: float = 1e-3
+    schedule: Schedule = "constant"
+
+    def check(self, name: str, config: "RunConfig") -> None:  # noqa: ARG002
+        """Refuses the first value that cannot be, as `name.key`, alone or beside others."""
+        at_least(0, f"{name}.epochs", self.epochs)
+        at_least(2, f"{name}.batch_size", self.batch_size)
+        above_zero(f"{name}.learning_rate", self.learning_rate)
+
+
+PHASES: Registry[type[PhaseSettings]] = Registry(
+    "phase",
+    "dcdc.phases",
+    {
+        "contrast": "dcdc.phases.contrast:Contrast",
+        "byol": "dcdc.phases.byol:Byol",
+        "heads": "dcdc.phases.heads:Heads",
+        "self_label": "dcdc.phases.self_label:SelfLabel",
+    },
+)
+"""By kind. A new one: its file in `dcdc/phases`, and a line here; or `PHASES.register`."""
+
+
+def numbered(kinds: Sequence[str]) -> tuple[str, ...]:
+    """What settings call phases: their kind, with a number from the second of a kind on."""
+    return tuple(
+        f"{kind}-{kinds[: place + 1].count(kind)}" if kind in kinds[:place] else kind
+        for place, kind in enumerate(kinds)
+    )
+
+
+def phase_names(phases: Sequence[PhaseSettings]) -> tuple[str, ...]:
+    return numbered([phase.kind for phase in phases])
+
+
+def kind_of(name: str) -> str:
+    """`heads` of `heads-2`; a kind may have a dash of its own."""
+    kind, _, number = name.rpartition("-")
+    return kind if number.isdigit() and kind else name

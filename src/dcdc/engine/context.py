@@ -1,0 +1,33 @@
+"""What a phase may use while it trains: the model, the images, its seed and its own state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from dcdc.augment import PerturbedCopy
+from dcdc.data.store import Store
+from dcdc.engine.observer import Observer
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.networks import ClusteringNetwork
+from dcdc.runtime.processes import Processes
+
+
+@dataclass
+class TrainingContext:
+    model: TrainedModel
+    store: Store
+    seed: int
+    perturbed_copy: Callable[[int], PerturbedCopy]
+    """That many perturbed copies of each image, as the config's `augment` has them."""
+    observer: Observer
+    state: dict[str, Tensor] = field(default_factory=dict)
+    """What the running phase keeps, by name; emptied when the next one begins."""
+
+    @property
+    def network(self) -> ClusteringNetwork:
+        return self.model.network
+
+    @property
+    def processes(self) -> Processes:
+        return self.model.processes

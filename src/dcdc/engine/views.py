@@ -1,0 +1,81 @@
+"""The copies of images that a step sees: drawn, then applied.
+
+Shapes: B images, r perturbed copies of each.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Generator, Tensor
+
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.augment.pipeline import OriginalDraw, PerturbedDraw
+
+Copy = OriginalCopy | PerturbedCopy
+Apply = Callable[..., Any]
+
+
+def apply_of(copy: Copy) -> Apply:
+    return copy.apply
+
+
+class OriginalAndPerturbed:
+    """Copies of the same images; with partners, the second half of a batch is perturbed instead."""
+
+    def __init__(
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        *,
+        partners: bool = False,
+        applied: Callable[[Copy], Apply] = apply_of,
+    ) -> None:
+        """`applied` hands back what applies a copy's draws: its own `apply`, or a faster twin."""
+        self.original_copy = original_copy
+        self.perturbed_copy = perturbed_copy
+        self.partners = partners
+        self._apply, self._apply_perturbed = applied(original_copy), applied(perturbed_copy)
+
+    def draw(self, images: Tensor, generator: Generator) -> tuple[OriginalDraw, PerturbedDraw]:
+        images, others = self._split(images)
+        return (
+            self.original_copy.draw(images, generator),
+            self.perturbed_copy.draw(others, generator),
+        )
+
+    def part(
+        self, draw: tuple[OriginalDraw, PerturbedDraw], rows: slice
+    ) -> tuple[OriginalDraw, PerturbedDraw]:
+        return self.original_copy.part(draw[0], rows), self.perturbed_copy.part(draw[1], rows)
+
+    def copies(
+        self, images: Tensor, draw: tuple[OriginalDraw, PerturbedDraw]
+    ) -> tuple[Tensor, Tensor]:
+        images, others = self._split(images)
+        return self._apply(images, draw[0]), self._apply_perturbed(others, draw[1])
+
+    def _split(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.partners:
+            return images, images
+        first, second = images.chunk(2)
+        return first, second
+
+
+class PerturbedPair:
+    """Two perturbed copies of each image: first one of every image, then the other of each."""
+
+    def __init__(
+        self, perturbed_copy: PerturbedCopy, *, applied: Callable[[Copy], Apply] = apply_of
+    ) -> None:
+        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
+        self.perturbed_copy = perturbed_copy
+        self._apply = applied(perturbed_copy)
+
+    def draw(self, images: Tensor, generator: Generator) -> PerturbedDraw:
+        return self.perturbed_copy.draw(images, generator)
+
+    def part(self, draw: PerturbedDraw, rows: slice) -> PerturbedDraw:
+        return self.perturbed_copy.part(draw, rows)
+
+    def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
+        return (self._apply(images, draw),)

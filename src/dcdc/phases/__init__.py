@@ -1,0 +1,1 @@
+"""The phases of a training, one file each: features first, then the heads, then pseudo-labels."""

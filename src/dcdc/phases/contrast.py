@@ -1,0 +1,74 @@
+"""Features by instance contrast: SimCLR (Chen et al., 2020) with its NT-Xent loss.
+
+Two perturbed copies of an image find each other among all copies of the batch, by their
+projections. No head trains. Shapes: B images, D numbers of a projection.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from dcdc.augment import PerturbedCopy
+from dcdc.config import RunConfig, Schedule
+from dcdc.config.rules import above_zero, at_least
+from dcdc.engine.context import TrainingContext
+from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.phase import Passes, Phase
+from dcdc.engine.views import PerturbedPair
+from dcdc.losses import nt_xent_loss
+from dcdc.networks import ClusteringNetwork
+
+
+@dataclass(frozen=True)
+class Contrast(Phase):
+    kind = "contrast"
+    label = "instance contrast"
+    color = "#4c6ef5"
+    is_scored = False
+
+    batch_size: int | None = 512
+    schedule: Schedule = "cosine"
+    temperature: float = 0.2
+    projection: int = 128
+    """Numbers by which copies are compared."""
+
+    def check(self, name: str, config: RunConfig) -> None:
+        super().check(name, config)
+        above_zero(f"{name}.temperature", self.temperature)
+        at_least(2, f"{name}.projection", self.projection)
+
+    def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
+        return ((self.kind,),)
+
+    def part(self, backbone: nn.Module, n_features: int) -> nn.Module:  # noqa: ARG002
+        """Two layers between features and contrast: what the contrast throws away, features
+        keep."""
+        return nn.Sequential(
+            nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, self.projection)
+        )
+
+    def objective(self, context: TrainingContext, tools: StepTools) -> "ContrastObjective":
+        return ContrastObjective(context.perturbed_copy(2), self, tools)
+
+    def remedies(self, name: str) -> str:
+        return f"{super().remedies(name)} or a higher {{{name}.temperature}}"
+
+
+class ContrastObjective(PerturbedPair):
+    def __init__(self, perturbed_copy: PerturbedCopy, phase: Contrast, tools: StepTools) -> None:
+        super().__init__(perturbed_copy, applied=tools.applied)
+        self.phase, self.tools = phase, tools
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        with self.tools.autocast():
+            features = network.features(copies[0])
+            (projected,) = self.tools.gather(network.parts[self.phase.kind](features))
+        first, second = projected.chunk(2)
+        loss = nt_xent_loss(first, second, self.phase.temperature)
+        return loss, {self.phase.kind: loss}

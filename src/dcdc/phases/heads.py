@@ -1,0 +1,211 @@
+"""The heads: DCDC's two contrastive views over the assignments of each head.
+
+The sample view and the class view (Dang et al., 2021) compare an image's original copy with its
+perturbed ones, or with those of a near neighbour, as SCAN's clustering step does. The cluster head
+may begin from K-Means on the features.
+
+Shapes: B images, r perturbed copies of each, K clusters of a head.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from dcdc.augment import OriginalCopy, PerturbedCopy
+from dcdc.config import RunConfig
+from dcdc.config.rules import above_zero, at_least, require
+from dcdc.engine.cluster_head_start import initialise_by_k_means
+from dcdc.engine.context import TrainingContext
+from dcdc.engine.neighbours import find_neighbours, with_partners
+from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.phase import Passes, Phase
+from dcdc.engine.views import OriginalAndPerturbed
+from dcdc.errors import InputError
+from dcdc.losses import LOSSES, LossFunction
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+
+NEIGHBOURS = "neighbours"
+
+
+@dataclass(frozen=True)
+class Heads(Phase):
+    kind = "heads"
+    label = "heads"
+    color = "#2b8a3e"
+
+    epochs: int = 200
+    """An epoch shows every image once to every head."""
+    batch_size: int | None = 50
+    n_repeats: int = 3
+    """Perturbed copies of each image."""
+    order: Literal["alternate", "joint"] = "alternate"
+    """alternate: a pass for the over-clustering head, then one for the cluster head; joint: both
+    heads in every step."""
+    over_clustering_first: float = 0.0
+    """Epochs in which the over-clustering head trains alone, to find features first; below 1:
+    that share of the epochs."""
+    initialisation: Literal["random", "k-means", "spherical-k-means"] = "random"
+    """How the cluster head starts: as initialised, or from K-Means on the features so far;
+    spherical: on their directions alone, for features of instance contrast."""
+    neighbours: int = 0
+    """The perturbed copies are of one of this many nearest neighbours, by the features with which
+    the phase begins; 0: of the image itself."""
+    loss: str = "dcdc"
+    """A registered one: dcdc.losses.LOSSES. dcdc: the two views and balance, by the settings below;
+    iic: mutual information, which has no settings."""
+    temperature: float = 0.5
+    sample_weight: float = 1.0
+    class_weight: float = 1.0
+    balance_weight: float = 0.0
+
+    def check(self, name: str, config: RunConfig) -> None:
+        at_least(1, f"{name}.epochs", self.epochs)
+        super().check(name, config)
+        LOSSES.get(self.loss)
+        at_least(1, f"{name}.n_repeats", self.n_repeats)
+        at_least(0, f"{name}.neighbours", self.neighbours)
+        above_zero(f"{name}.temperature", self.temperature)
+        weights = (self.sample_weight, self.class_weight, self.balance_weight)
+        require(min(weights) >= 0, f"{name}.*_weight", weights, "0 or above")
+        views = weights[:2]
+        require(sum(views) > 0, f"{name}.*_weight", views, "above 0 for at least one view")
+        alone, key = self.over_clustering_first, f"{name}.over_clustering_first"
+        require(
+            0 <= alone < self.epochs,
+            key,
+            alone,
+            f"a share of the epochs, or fewer than all {self.epochs}",
+        )
+        has_head = config.network.over_clusters > 0
+        require(alone == 0 or has_head, key, alone, "0 where network.over_clusters is 0")
+
+    @property
+    def epochs_alone(self) -> int:
+        """Of the over-clustering head, in whole epochs."""
+        alone = self.over_clustering_first
+        if alone >= 1:
+            return int(alone)
+        return max(min(round(alone * self.epochs), self.epochs - 1), 0)
+
+    def passes(self, number: int, heads: tuple[str, ...]) -> Passes:
+        if number <= self.epochs_alone:
+            return (heads[1:],)
+        if self.order == "joint":
+            return (heads,)
+        return tuple((head,) for head in reversed(heads))
+
+    def resolved(self) -> Self:
+        return replace(self, over_clustering_first=float(self.epochs_alone))
+
+    def check_images(self, name: str, n_images: int) -> None:
+        if self.neighbours >= n_images:
+            raise InputError(
+                f"{n_images} images do not have {self.neighbours} neighbours each",
+                remedy=f"lower {{{name}.neighbours}}",
+            )
+
+    def begin(self, context: TrainingContext) -> None:
+        if self.neighbours:
+            context.state[NEIGHBOURS] = find_neighbours(
+                context.model, context.store, self.neighbours
+            )
+
+    def begin_epoch(self, context: TrainingContext, number: int) -> None:
+        if number == self.epochs_alone + 1:
+            self.initialise_cluster_head(context)
+
+    def initialise_cluster_head(self, context: TrainingContext) -> None:
+        if self.initialisation != "random":
+            initialise_by_k_means(
+                context.model,
+                context.store,
+                context.seed,
+                spherical=self.initialisation == "spherical-k-means",
+            )
+
+    def index_rows(self) -> int:
+        return 2 if self.neighbours else 1
+
+    def batches(
+        self, batches: Tensor, context: TrainingContext, generator: torch.Generator
+    ) -> Tensor:
+        if not self.neighbours:
+            return batches
+        return with_partners(batches, context.state[NEIGHBOURS], generator)
+
+    def end_epoch(self, context: TrainingContext, means: Mapping[str, float]) -> None:
+        """Of several cluster heads, the one whose loss over the epoch was the lowest answers."""
+        names = context.network.sub_heads(CLUSTER_HEAD)
+        if len(names) > 1 and names[0] in means:  # they trained in this epoch
+            context.network.answer_by(min(names, key=means.__getitem__))
+
+    def objective(self, context: TrainingContext, tools: StepTools) -> "HeadsObjective":
+        return HeadsObjective(
+            context.model.original_copy,
+            context.perturbed_copy(self.n_repeats),
+            self.loss_function(),
+            tools,
+            partners=self.neighbours > 0,
+        )
+
+    def without_neighbours(self) -> "Heads":
+        """The same losses over copies of the image itself."""
+        return replace(self, neighbours=0)
+
+    def loss_function(self) -> LossFunction:
+        entry = LOSSES.get(self.loss)
+        return partial(entry.function, **{name: getattr(self, name) for name in entry.settings})
+
+    def remedies(self, name: str) -> str:
+        return f"{super().remedies(name)} or a higher {{{name}.temperature}}"
+
+
+def heads_of(config: RunConfig) -> Heads:
+    """The first phase that trains the heads."""
+    for phase in config.phases:
+        if isinstance(phase, Heads):
+            return phase
+    raise InputError("no phase trains the heads", remedy="list heads in {phases}")
+
+
+class HeadsObjective(OriginalAndPerturbed):
+    """A loss over each head's assignments of both copies: the two contrastive views, or another."""
+
+    def __init__(
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        loss: LossFunction,
+        tools: StepTools,
+        *,
+        partners: bool = False,
+    ) -> None:
+        super().__init__(original_copy, perturbed_copy, partners=partners, applied=tools.applied)
+        self._loss, self.tools = tools.compiled(loss), tools
+
+    def loss(
+        self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
+    ) -> tuple[Tensor, Terms]:
+        original, perturbed = copies
+        with self.tools.autocast():
+            assign, assign_perturbed = self.tools.passes(network, original, perturbed, heads)
+        totals, terms = [], Terms()
+        for head in heads:
+            names = network.sub_heads(head)
+            pairs = [(assign[name], assign_perturbed[name]) for name in names]
+            losses = [self._loss(*self.tools.gather(*pair)) for pair in pairs]
+            totals.append(_mean([loss.total for loss in losses]))
+            for term in losses[0].terms:
+                terms[f"{head}/{term}"] = _mean([loss.terms[term] for loss in losses])
+            if len(names) > 1:
+                terms |= {name: loss.total for name, loss in zip(names, losses, strict=True)}
+        return torch.stack(totals).sum(), terms
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    """Of a head's one loss, or of those of its sub-heads."""
+    return values[0] if len(values) == 1 else torch.stack(list(values)).mean()

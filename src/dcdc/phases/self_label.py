@@ -1,0 +1,72 @@
+"""Self-labels: what the cluster head is sure of teaches it the rest.
+
+The pseudo-label of an image's original copy, where its confidence passes a threshold, is the target
+of its perturbed copy, as in SCAN (Van Gansbeke et al., 2020) and FixMatch (Sohn et al., 2020).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dcdc.config import RunConfig, Schedule
+from dcdc.config.rules import require
+from dcdc.engine.context import TrainingContext
+from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.phase import Passes, Phase
+from dcdc.engine.views import OriginalAndPerturbed
+from dcdc.losses import self_label_loss
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+
+
+@dataclass(frozen=True)
+class SelfLabel(Phase):
+    kind = "self_label"
+    label = "self-labels"
+    color = "#f08c00"
+
+    learning_rate: float = 1e-4
+    schedule: Schedule = "cosine"
+    threshold: float = 0.99
+    """Confidence from which an answer counts as a label."""
+
+    def check(self, name: str, config: RunConfig) -> None:
+        super().check(name, config)
+        require(0 <= self.threshold < 1, f"{name}.threshold", self.threshold, "from 0 to below 1")
+        n_heads = config.network.sub_heads
+        require(
+            n_heads == 1 or not self.epochs,
+            "network.sub_heads",
+            n_heads,
+            f"1 where {name}.epochs is above 0",
+        )
+
+    def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
+        return ((CLUSTER_HEAD,),)
+
+    def objective(self, context: TrainingContext, tools: StepTools) -> "SelfLabelObjective":
+        return SelfLabelObjective(context, self.threshold, tools)
+
+
+class SelfLabelObjective(OriginalAndPerturbed):
+    def __init__(self, context: TrainingContext, threshold: float, tools: StepTools) -> None:
+        original, perturbed = context.model.original_copy, context.perturbed_copy(1)
+        super().__init__(original, perturbed, applied=tools.applied)
+        self.threshold, self.tools = threshold, tools
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        original, perturbed = copies
+        # Each in its own: before 2.11 torch keeps the weights cast without a gradient for later.
+        with torch.no_grad(), self.tools.autocast():
+            assign = network(original).assign[CLUSTER_HEAD]
+        with self.tools.autocast():
+            assign_perturbed = network(perturbed).assign[CLUSTER_HEAD]
+        assign, assign_perturbed = self.tools.gather(assign, assign_perturbed)
+        loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold)
+        return loss, {"self_label": loss, "sure": n_sure / len(assign)}

@@ -1,0 +1,300 @@
+"""A resolved config becomes a model, and a training that is ready to begin."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dcdc.config import RunConfig, to_mapping
+from dcdc.data import ImageSet
+from dcdc.data.store import Store, open_store
+from dcdc.engine.captured_step import CapturedStep, CudaCapture
+from dcdc.engine.context import TrainingContext
+from dcdc.engine.flat_adam import FlatAdam
+from dcdc.engine.held_out_loss import held_out_loss
+from dcdc.engine.objectives import Function, Passes, StepTools, as_it_is, one_pass, two_passes
+from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.engine.optimiser import Adam, Optimiser
+from dcdc.engine.phase import Phase
+from dcdc.engine.plan import Plan
+from dcdc.engine.step import EagerStep, Step
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.engine.trainer import Trainer
+from dcdc.engine.views import Apply, Copy
+from dcdc.errors import InputError
+from dcdc.metrics import health_warnings, partition_health, score
+from dcdc.networks import (
+    BACKBONES,
+    ClusteringNetwork,
+    WeightGradientStream,
+    build_backbone,
+    share_statistics,
+)
+from dcdc.networks.front import Sobel
+from dcdc.phases.heads import heads_of
+from dcdc.prepare.resolve import (
+    batch_sizes,
+    original_copy,
+    perturbed_copy,
+    resolve_precision,
+)
+from dcdc.runtime.batch_share import BatchShare
+from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
+from dcdc.runtime.processes import ALONE, Processes
+from dcdc.runtime.seeding import derive_seed
+
+COMPILE_FROM_STEPS = 100_000
+"""Compiling takes some 20 seconds and saves some 0.4 ms a step on an H200."""
+SECOND_STREAM_TO_PIXELS = 100 * 32 * 32
+"""Of a batch. Weight gradients on a second stream save 0.3 of 3 ms with 50 images of 32 x 32, three
+copies each, and cost 0.02 of 6.5 ms with 200: a layer then fills an H200 alone."""
+
+
+def build_network(config: RunConfig, *, for_training: bool = False) -> ClusteringNetwork:
+    """From a resolved config; the weights follow from the seed alone. `for_training` adds what the
+    phases need beside backbone and heads."""
+    settings = config.network
+    assert config.n_clusters is not None
+    assert settings.mean is not None
+    assert settings.std is not None
+    in_channels = len(settings.mean)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(config.train.seed, "weights"))
+        backbone = build_backbone(
+            settings.backbone, Sobel.out_channels if settings.sobel else in_channels
+        )
+        network = ClusteringNetwork(
+            backbone,
+            in_channels=in_channels,
+            n_clusters=config.n_clusters,
+            n_over_clusters=settings.over_clusters,
+            sobel=settings.sobel,
+            mean=settings.mean,
+            std=settings.std,
+            n_sub_heads=settings.sub_heads,
+        )
+        for phase in config.active_phases.values() if for_training else ():
+            assert isinstance(phase, Phase)
+            part = phase.part(backbone, network.n_features)
+            if part is not None and phase.kind not in network.parts:
+                network.parts[phase.kind] = part
+            elif part is not None and _shapes(part) != _shapes(network.parts[phase.kind]):
+                raise InputError(
+                    f"two phases of kind {phase.kind} share their part of the network, and ask for "
+                    "other ones",
+                    remedy=f"give both the same settings, such as {{{phase.kind}.projection}}",
+                )
+        return network
+
+
+def _shapes(part: nn.Module) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in part.state_dict().items()}
+
+
+def build_model(
+    config: RunConfig, processes: Processes = ALONE, *, for_training: bool = False
+) -> TrainedModel:
+    device = pick_device(config.train.device)
+    choose_fastest_convolutions(device)
+    network = build_network(config, for_training=for_training).to(device)
+    # Fastest with the channels last; but for a deep backbone on a CPU (docs/log.md).
+    if device.type != "cpu" or BACKBONES.get(config.network.backbone).suits_cpu:
+        network.lay_out(torch.channels_last)
+    return TrainedModel(
+        network,
+        original_copy(config),
+        device=device,
+        autocast=partial(autocast, device, resolve_precision(config.train.precision, device)),
+        config=to_mapping(config),
+        processes=processes,
+    )
+
+
+def build_plan(config: RunConfig, image_set: ImageSet, network: ClusteringNetwork) -> Plan:
+    named = config.active_phases
+    phases = [phase for phase in named.values() if isinstance(phase, Phase)]
+    sizes = batch_sizes(config)
+    return Plan(
+        phases=tuple(phases),
+        names=tuple(named),
+        batch_sizes=tuple(sizes[name] for name in named),
+        heads=network.roles,
+        n_images=image_set.n_images,
+        n_extra=0 if image_set.extra is None else len(image_set.extra),
+        seed=config.train.seed,
+        evaluate_every=config.train.evaluate_every,
+        checkpoint_every=config.train.checkpoint_every,
+        keep_checkpoints=config.train.keep_checkpoints,
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    model: TrainedModel
+    store: Store
+    trainer: Trainer
+
+
+def build_training(
+    config: RunConfig,
+    image_set: ImageSet,
+    observer: Observer,
+    folder: Path | None,
+    processes: Processes = ALONE,
+    weights: Mapping[str, Tensor] | None = None,
+) -> Training:
+    """Everything a resolved config asks for, ready to train; `weights` is what the network begins
+    with, instead of drawn ones and what the images give a backbone."""
+    model = build_model(config, processes, for_training=True)
+    network, device = model.network, model.device
+    if weights is not None:
+        network.load_finished(weights)
+    if processes.joined:
+        share_statistics(network, processes)
+    store = open_store(image_set.images, device, image_set.extra, processes.launch.local_size)
+    observer.note(f"images {store.description}")
+    plan = build_plan(config, image_set, network)
+    context = build_context(config, model, store, observer)
+    optimiser = _optimiser(config, network, device, plan.phases[0].learning_rate)
+    generator = torch.Generator(device=device)
+    compiled = _compiled(config, device, plan, observer)
+    capture = CudaCapture() if device.type == "cuda" and config.train.capture else None
+    height, width, _ = image_set.image_shape
+    steps: list[Step] = []
+    for phase, batch_size in zip(plan.phases, plan.batch_sizes, strict=True):
+        share = BatchShare(processes, batch_size) if processes.joined else None
+        n_images = batch_size if share is None else share.n_own
+        tools = _tools(config, model, compiled, share)
+        eager = EagerStep(
+            network=network,
+            optimiser=optimiser,
+            store=store,
+            objective=phase.objective(context, tools),
+            generator=generator,
+            gradient_stream=_gradient_stream(device, n_images * height * width),
+            share=share,
+        )
+        step: Step = eager
+        if capture is not None:
+            n_rows = n_images * phase.index_rows()
+            step = CapturedStep(eager, n_rows, warn=observer.warn, capture=capture)
+        steps.append(step)
+    trainer = Trainer(
+        plan=plan,
+        steps=steps,
+        context=context,
+        optimiser=optimiser,
+        generator=generator,
+        evaluate=_evaluation(model, store, image_set.targets),
+        folder=folder,
+        keep_backbone=weights is not None,
+    )
+    return Training(model, store, trainer)
+
+
+def build_context(
+    config: RunConfig, model: TrainedModel, store: Store, observer: Observer
+) -> TrainingContext:
+    return TrainingContext(
+        model=model,
+        store=store,
+        seed=config.train.seed,
+        perturbed_copy=partial(perturbed_copy, config),
+        observer=observer,
+    )
+
+
+def held_out_loss_of(
+    config: RunConfig, model: TrainedModel, image_set: ImageSet, seed: int
+) -> float:
+    """The cluster head's own loss under draws that follow from `seed` alone."""
+    heads = heads_of(config)
+    store = open_store(image_set.images, model.device)
+    context = build_context(config, model, store, SilentObserver())
+    assert heads.batch_size is not None
+    return held_out_loss(
+        model.network,
+        store,
+        heads.without_neighbours().objective(context, StepTools(model.autocast)),
+        batch_size=min(heads.batch_size, image_set.n_images),
+        seed=seed,
+    )
+
+
+def _optimiser(
+    config: RunConfig, network: ClusteringNetwork, device: torch.device, rate: float
+) -> Optimiser:
+    if device.type != "cuda":
+        return Adam(network.parameters(), rate, fused=device.type == "cpu")
+    on_device = torch.tensor(rate, device=device)  # a captured step reads it there
+    if config.train.precision == "bfloat16" and has_triton():
+        return FlatAdam(network, on_device)
+    return Adam(network.parameters(), on_device, fused=True)
+
+
+def _gradient_stream(device: torch.device, n_pixels: int) -> WeightGradientStream | None:
+    if device.type != "cuda":
+        return None
+    few = n_pixels <= SECOND_STREAM_TO_PIXELS
+    return WeightGradientStream.on(device) if few else WeightGradientStream()
+
+
+def _tools(
+    config: RunConfig,
+    model: TrainedModel,
+    compiled: Callable[[Function], Function],
+    share: BatchShare | None,
+) -> StepTools:
+    def applied(copy: Copy) -> Apply:
+        return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
+
+    tools = StepTools(
+        autocast=model.autocast, passes=_passes(config, model), applied=applied, compiled=compiled
+    )
+    return tools if share is None else replace(tools, gather=share.gather)
+
+
+def _passes(config: RunConfig, model: TrainedModel) -> Passes:
+    chosen = config.train.passes
+    if chosen == "auto":  # one pass has half as many exchanges between processes, too
+        chosen = "one" if model.device.type == "cuda" or model.processes.joined else "two"
+    return one_pass if chosen == "one" else two_passes
+
+
+def _compiled(
+    config: RunConfig, device: torch.device, plan: Plan, observer: Observer
+) -> Callable[[Function], Function]:
+    chosen = config.train.compile
+    is_long = plan.steps_after(0) >= COMPILE_FROM_STEPS
+    if device.type != "cuda" or chosen == "off" or (chosen == "auto" and not is_long):
+        return as_it_is
+    observer.note(
+        "losses, and perturbations without a kernel, are compiled first: up to a minute, once"
+    )
+    # The losses are in float32 on purpose; torch would advise less, in the middle of the progress.
+    warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
+    return partial(torch.compile, dynamic=False)
+
+
+def _evaluation(
+    model: TrainedModel, store: Store, targets: np.ndarray | None
+) -> Callable[[], dict[str, Any]]:
+    def evaluate() -> dict[str, Any]:
+        assigned = model.assign_store(store)
+
+        def look() -> dict[str, Any]:
+            if not model.processes.is_first:
+                return {}
+            health = partition_health(assigned.probabilities)
+            found = health.to_dict() | {"warnings": health_warnings(health)}
+            return found if targets is None else found | score(targets, assigned.assignments)
+
+        return model.processes.with_barrier(look)
+
+    return evaluate

@@ -1,0 +1,63 @@
+"""What a person asks for, over whatever recipe is taken."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dcdc.config import (
+    PHASES,
+    RunConfig,
+    check_names_and_types,
+    flat,
+    from_mapping,
+    with_values,
+)
+from dcdc.config.keys import flatten
+from dcdc.config.phase_settings import kind_of
+from dcdc.networks import BACKBONES
+from dcdc.prepare.presets import preset
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """`mapping` is a whole config file's, and `values`, flat by `section.key`, win over it."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    preset: str | RunConfig | None = None
+    """A named recipe, or one of the caller's own; None: that of the images."""
+    mapping: Mapping[str, Any] = field(default_factory=dict)
+    suggested: Mapping[str, Any] = field(default_factory=dict)
+    """Laid over a suggestion before anything else: what the caller knows of its images."""
+
+    def over(self, config: RunConfig) -> RunConfig:
+        return with_values(from_mapping(self.mapping, config), self.values)
+
+    def alone(self) -> RunConfig:
+        """Over defaults, or over the preset: refuses what cannot be before images are read."""
+        config = self._over_defaults() if self.preset is None else self.over(recipe_of(self.preset))
+        BACKBONES.get(config.network.backbone)
+        return config
+
+    def _over_defaults(self) -> RunConfig:
+        named = {**flatten(self.mapping), **self.values}
+        plain = {key: value for key, value in named.items() if key != "phases"}
+        check_names_and_types(plain)
+        sections = (key.rpartition(".")[0] for key in plain)
+        kinds = [kind_of(section) for section in sections]
+        start = RunConfig()
+        mentioned = [kind for kind in dict.fromkeys(kinds) if kind in PHASES.names()]
+        others = tuple(PHASES.get(kind)() for kind in mentioned if kind != "heads")
+        return self.over(replace(start, phases=(*start.phases, *others)))
+
+
+def recipe_of(chosen: str | RunConfig) -> RunConfig:
+    return preset(chosen) if isinstance(chosen, str) else chosen
+
+
+def again(stored: RunConfig, overrides: Overrides) -> RunConfig:
+    """Overrides given once more for a run that is resumed: they must say the same, but for what may
+    change; what a preset leaves open the run has filled in."""
+    if overrides.preset is not None:
+        values = flat(recipe_of(overrides.preset))
+        stored = with_values(stored, {k: v for k, v in values.items() if v not in (None, "")})
+    return overrides.over(stored)

@@ -1,0 +1,136 @@
+"""Settings for images that no preset knows: what their number, size and colours suggest."""
+
+from dataclasses import replace
+
+from dcdc.config import NetworkConfig, RunConfig, TrainConfig, with_values
+from dcdc.data import ImageSet
+from dcdc.phases.heads import Heads
+from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, our_recipe
+from dcdc.prepare.resolve import count_clusters
+from dcdc.runtime.device import pick_device
+
+TINY = 16
+"""Pixels a side, at most: little to see, and quick on a CPU."""
+
+
+def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:
+    return suggest(
+        n_images=image_set.n_images,
+        side=image_set.side,
+        channels=image_set.channels,
+        n_clusters=count_clusters(n_clusters, image_set),
+        on_gpu=has_gpu(device),
+    )
+
+
+def largest_side_for(device: str) -> int:
+    return largest_side(has_gpu(device))
+
+
+def has_gpu(device: str) -> bool:
+    return pick_device(device).type != "cpu"
+
+
+def largest_side(on_gpu: bool) -> int:
+    """Pixels a side that photos of any size are brought to: the paper's largest, or a CPU's."""
+    return 96 if on_gpu else 32
+
+
+FEWEST_FOR_PATCHES = 1_000
+"""Images: copies of fewer do not say which of 1,600 answers stay the same."""
+FEWEST_FOR_CONTRAST = 2_000
+"""Images: features by instance contrast were tried on 13,000 and more."""
+
+
+def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
+    """Settings for images that no preset knows.
+
+    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; on a CPU, where
+    there are enough of them, a dictionary of patches, which takes minutes. For others the batch
+    grows with the clusters, as the paper argues; tiny images, and all on a CPU, take the small
+    backbone; grey images, where a mirror image may mean something else, are turned and shifted
+    instead of flipped and recoloured; epochs fall as images grow in number, further on a CPU.
+    Features come first and the cluster head starts by K-Means on them.
+    """
+    tiny = side <= TINY
+    if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
+        return _for_photos(n_images, side, n_clusters)
+    if not on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_PATCHES:
+        return _by_patches(n_images, n_clusters)
+    n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
+    if tiny:
+        n_steps, fewest_epochs = 1_000, 20
+    batch_size = max(2, min(max(32, 5 * n_clusters), 300, n_images // 2))
+    # Half of the epochs train one head, half train both in turn.
+    steps_per_epoch = 1.5 * (n_images // batch_size)
+    epochs = round(n_steps / steps_per_epoch)
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(
+            backbone="small" if tiny or not on_gpu else "resnet18",
+            over_clusters=_over_clusters(n_images, n_clusters),
+        ),
+        augment=GREY_AUGMENT if channels == 1 else replace(PAPER_AUGMENT, hue=0.1),
+        phases=(
+            Heads(
+                epochs=min(max(epochs, fewest_epochs), 200),
+                batch_size=batch_size,
+                over_clustering_first=0.5,
+                initialisation="k-means",
+            ),
+        ),
+        train=TrainConfig(threads=1 if tiny else 0),
+    )
+
+
+def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
+    small = side <= 48
+
+    def epochs(n_steps: int, batch_size: int, fewest: int, most: int) -> int:
+        return min(max(n_steps * batch_size // n_images, fewest), most)
+
+    batch = 512 if small and n_images >= 4_000 else 256
+    config = our_recipe(
+        n_clusters,
+        size=side,
+        resize_to=round(1.2 * side),
+        backbone="resnet18-unpooled" if small else "resnet18",
+        contrast_epochs=epochs(25_000, batch, 30, 500),
+        contrast_batch=batch,
+    )
+    return with_values(
+        config,
+        {
+            "network.over_clusters": _over_clusters(n_images, n_clusters),
+            "heads.epochs": epochs(2_500, 512, 5, 20),
+            "heads.batch_size": min(512, n_images // 2),
+            "heads.neighbours": min(10, max(1, n_images // (5 * n_clusters))),
+            "self_label.epochs": epochs(1_800, 512, 4, 15),
+        },
+    )
+
+
+def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
+    """Crops are large: what a patch backbone knows of a small one is which patches it has."""
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(
+            backbone="patches", over_clusters=_over_clusters(n_images, n_clusters)
+        ),
+        augment=replace(PAPER_AUGMENT, hue=0.1, crop_scale=(0.6, 1.0)),
+        phases=(
+            Heads(
+                epochs=3,
+                batch_size=max(256, min(5 * n_clusters, n_images // 2)),
+                n_repeats=1,
+                order="joint",
+                initialisation="spherical-k-means",
+                learning_rate=3e-4,
+                schedule="cosine",
+            ),
+        ),
+    )
+
+
+def _over_clusters(n_images: int, n_clusters: int) -> int:
+    return min(max(70, 7 * n_clusters // 2), max(2, n_images // 4))

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info, threadpool_limits
+from torch import nn
+
+from dcdc.engine.cluster_head_start import SHARPNESS, start_head_by_k_means
+from dcdc.metrics import cluster_accuracy
+
+
+def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    targets = random.integers(0, 4, n)
+    centres = random.normal(0, 5, (4, 16))
+    return (centres[targets] + random.normal(0, 0.5, (n, 16))).astype(np.float32), targets
+
+
+def test_the_head_puts_every_image_with_its_nearest_centre():
+    features, targets = blobs()
+    head = nn.Linear(16, 4)
+    start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
+    with torch.no_grad():
+        logits = head(torch.from_numpy(features))
+    assert cluster_accuracy(targets, logits.argmax(1).numpy()) == 1.0
+    assert abs(logits.numpy().std() - SHARPNESS) < 0.1
+
+
+def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
+    monkeypatch.setattr("dcdc.engine.cluster_head_start.MOST_IMAGES", 100)
+    features, targets = blobs()
+    heads = [nn.Linear(16, 4) for _ in range(2)]
+    for head in heads:
+        start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
+    assert torch.equal(heads[0].weight, heads[1].weight)
+    with torch.no_grad():
+        found = heads[0](torch.from_numpy(features)).argmax(1).numpy()
+    assert cluster_accuracy(targets, found) == 1.0
+
+
+def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
+    """Lengths that vary a hundred times as much as the directions."""
+    monkeypatch.setattr("dcdc.engine.cluster_head_start.MOST_DIRECTIONS", 8)
+    features, targets = blobs()
+    lengths = np.exp(np.random.default_rng(1).normal(0, 1.5, (len(features), 1)))
+    features = (features * lengths).astype(np.float32)
+    found = {}
+    for spherical in (False, True):
+        head = nn.Linear(16, 4)
+        start_head_by_k_means(head, len(features), features.__getitem__, 1, spherical)
+        with torch.no_grad():
+            logits = head(torch.from_numpy(features))
+        found[spherical] = cluster_accuracy(targets, logits.argmax(1).numpy())
+    assert found[True] > 0.97
+    assert found[False] < 0.9
+
+
+@pytest.mark.parametrize("spherical", [False, True])
+def test_k_means_has_as_many_threads_as_torch(spherical, monkeypatch):
+    """Whichever library was imported first: with others it adds up in another order."""
+    seen = []
+    fit = KMeans.fit
+
+    def spying_fit(self, given):
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return fit(self, given)
+
+    monkeypatch.setattr(KMeans, "fit", spying_fit)
+    features = np.random.default_rng(0).normal(size=(200, 80))
+    before = torch.get_num_threads()
+    try:
+        with threadpool_limits(2):  # of every library that is loaded: torch's may be one of them
+            torch.set_num_threads(1)
+            start_head_by_k_means(nn.Linear(80, 3), 200, features.__getitem__, 0, spherical)
+    finally:
+        torch.set_num_threads(before)
+    assert seen
+    assert set(seen) == {1}
