@@ -145,7 +145,7 @@ def test_the_digits_of_page_and_readme_are_those_of_their_record():
     readme = (ROOT / "README.md").read_text()
     found = " | ".join(f"**{dotted(medians[name])}**" for name in METRICS)
     pixels = " | ".join(dotted(medians[f"k-means {name}"]) for name in METRICS)
-    assert f"core** | {found} |" in readme
+    assert f"core** | {found}" in readme
     assert f"| K-Means on the pixels | {pixels} |" in readme
     accuracies = [seed["acc"] for seed in seeds]
     assert f"(ACC {dotted(min(accuracies))} to {dotted(max(accuracies))})" in readme
@@ -179,3 +179,28 @@ def test_links_to_headings_lead_to_one(page):
     for target, anchor in re.findall(r"\]\(([^):]*)#([^)]+)\)", page.read_text()):
         other = page.parent / target if target else page
         assert anchor in headings(other), f"{target}#{anchor}"
+
+
+SPEED = DOCS / "runs/speed"
+STEPS = {  # row of the page: file and number of its row before, and after
+    "`cifar10-paper`, B=50, over-clustering head": (("d228c61-cifar10-paper-50", 0), "0.2", 0),
+    "`cifar10-paper`, B=50, cluster head": (("d228c61-cifar10-paper-50", 1), "0.2", 1),
+    "`cifar10-paper`, B=200, over-clustering head": (("d228c61-cifar10-paper-200", 0), None, 0),
+    "`cifar10`, contrast, B=512": (("d228c61-cifar10-phases", 0), "0.2", 0),
+    "`cifar10`, both heads, B=512": (("d228c61-cifar10-phases", 1), "0.2", 1),
+    "`cifar10`, self-labels, B=512": (("d228c61-cifar10-phases", 2), "0.2", 2),
+}
+
+
+def timed(name: str, number: int) -> str:
+    row = json.loads((SPEED / f"{name}.json").read_text())["rows"][number]
+    return f"{row['ms']:.3f} | {row['n_blocks']} x {row['calls_per_block']}"
+
+
+@pytest.mark.parametrize("title", STEPS)
+def test_steps_before_and_after_are_as_recorded(title):
+    (before, number), version, after = STEPS[title]
+    found = "not measured |"
+    if version is not None:
+        found = timed(before.replace("d228c61", version), after)
+    assert f"| {title} | {timed(before, number)} | {found}" in SECTIONS["The engine on a GPU"]
