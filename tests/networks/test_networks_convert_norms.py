@@ -72,10 +72,11 @@ SIZES = [(9,), (4, 5), (3, 2, 4)]
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_one_pass_over_groups_is_a_pass_for_each(sizes):
-    plain, converted = seeded(), convert_copy_group_norm(seeded())
-    apart = torch.cat([plain(part) for part in torch.split(images(), sizes)])
+    """In float64: gradients of a float32 norm have a processor's own last digits."""
+    plain, converted = seeded().double(), convert_copy_group_norm(seeded()).double()
+    apart = torch.cat([plain(part) for part in torch.split(images().double(), sizes)])
     with copy_groups(converted, sizes):
-        together = converted(images())
+        together = converted(images().double())
     torch.testing.assert_close(together, apart)
     for module, y in ((plain, apart), (converted, together)):
         y.square().sum().backward()
