@@ -6,7 +6,7 @@ learning, and most plain ones are such.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,31 +92,25 @@ class Task:
     images: Callable[[int], ImageSet]
     settings: dict[str, Any]
     n_clusters: int = 3
-    seeds: tuple[int, ...] = field(default=(0,))
 
-    def accuracy(self, name: str) -> float:
-        """The mean over the seeds, each of which has images of its own."""
-        method, found = find_method(name), []
-        for seed in self.seeds:
-            images = self.images(seed)
-            answer = method.cluster(images, self.n_clusters, seed, **self.settings)
-            found.append(cluster_accuracy(images.targets, answer.assignments))
-        return float(np.mean(found))
+    def accuracy(self, name: str, seed: int = 0) -> float:
+        """Of the method's answer; images are the seed's own, too."""
+        images = self.images(seed)
+        answer = find_method(name).cluster(images, self.n_clusters, seed, **self.settings)
+        return cluster_accuracy(images.targets, answer.assignments)
 
 
 SMALL_CODE = {"n_code": 4, "width": 8, "n_steps": 100}
-FEW_FILTERS = {"n_filters": 3, "filter_side": 7, "sparsity": 1.0, "grid": 1}
+DEAR_CODE = {"n_filters": 5, "filter_side": 7, "sparsity": 2.0, "grid": 1}
+"""At such a cost only filters that fit the images answer at all."""
 TASKS = {
     "ae": Task(faint_kinds, SMALL_CODE),
     "dae": Task(faint_kinds, SMALL_CODE),
     "vae": Task(faint_kinds, SMALL_CODE),
     "dec": Task(faint_kinds, SMALL_CODE | {"n_refining_steps": 40}),
-    # Of three random filters one may fit by chance.
-    "decnn": Task(
-        waves(3, noise=60), FEW_FILTERS | {"n_steps": 40, "learning_rate": 3e-2}, seeds=(0, 1, 2)
-    ),
-    # Of three kinds it may merge two, which loses it little.
-    "iic": Task(waves(2, noise=40), {"epochs": 14, "sub_heads": 2}, n_clusters=2),
+    "decnn": Task(waves(3, noise=45), DEAR_CODE | {"n_steps": 50, "learning_rate": 3e-2}),
+    # Of three kinds it may merge two, which costs it little.
+    "iic": Task(waves(2, noise=30), {"epochs": 14, "sub_heads": 3}, n_clusters=2),
     "pica": Task(waves(3, noise=30), {"epochs": 12}),
     "dcdc": Task(waves(3, noise=30), {"epochs": 10}),
 }
@@ -133,7 +127,7 @@ def test_every_learnt_method_has_such_a_test():
 
 
 def test_dec_grows_surer_by_its_refinement(stop_learning):
-    settings = SMALL_CODE | {"n_refining_steps": 150}
+    settings = SMALL_CODE | {"n_refining_steps": 100}
 
     def mean_share() -> float:
         answer = find_method("dec").cluster(faint_kinds(0), 3, 0, **settings)
@@ -141,14 +135,15 @@ def test_dec_grows_surer_by_its_refinement(stop_learning):
 
     refined = mean_share()
     stop_learning(after=SMALL_CODE["n_steps"])  # the autoencoder's
-    assert refined > mean_share() + 0.08
+    assert refined > mean_share() + 0.05
 
 
 def test_dcgan_learns_what_real_images_are_like(learnt, tiny_set, monkeypatch):
-    """Its clusters say little: random filters, of which every layer has many, do as well.
+    """Its clusters do not say so: with random filters, of which it has many, they are as good.
 
-    The generator learns from the discriminator alone. It comes nearer to images it never saw than
-    their mean does, which the discriminator takes for real, other than images of nothing.
+    Of images that neither network saw, the generator, which learns by the discriminator alone,
+    makes some that are nearer than their mean; and the discriminator tells them from their own
+    pixels in another order.
     """
     generators = []
 
@@ -158,32 +153,22 @@ def test_dcgan_learns_what_real_images_are_like(learnt, tiny_set, monkeypatch):
             generators.append(self)
 
     monkeypatch.setattr(dcgan, "Generator", Kept)
-    seen, unseen = (
-        from_arrays(tiny_set.images[half], tiny_set.targets[half])
-        for half in (slice(0, 36), slice(36, 48))
-    )
-    settings = {"width": 16, "n_steps": 120, "batch_size": 36, "learning_rate": 3e-3}
+    settings = {"width": 8, "n_steps": 160, "batch_size": 36, "learning_rate": 3e-3}
+    seen = from_arrays(tiny_set.images[:36])
     discriminator = dcgan.cluster(seen, 3, 0, Context(), **settings).network.eval()
     generator = generators[0].eval()
 
     draws = torch.Generator().manual_seed(0)
-    real = torch.from_numpy(unseen.images.copy()).permute(0, 3, 1, 2) / 255
+    real = torch.from_numpy(tiny_set.images[36:].copy()).permute(0, 3, 1, 2) / 255
     with torch.no_grad():
         made = generator(torch.randn(300, dcgan.N_NOISE, generator=draws))
-        errors = torch.cdist(real.flatten(1), made.flatten(1)).square().amin(dim=1).mean()
-        mean_s_error = (real - real.mean(dim=0)).square().flatten(1).sum(dim=1).mean()
-        pixels = torch.randperm(SIDE * SIDE, generator=draws)
-        of_nothing = [
-            real.flatten(1)[:, pixels].view_as(real),
-            torch.rand(real.shape, generator=draws),
-            torch.full_like(real, 0.5),
-        ]
-        logits = discriminator(real)
-        told = [
-            (logits[:, None] > discriminator(false)[None]).float().mean() for false in of_nothing
-        ]
+        error = torch.cdist(real.flatten(1), made.flatten(1)).square().amin(dim=1).mean()
+        error_of_mean = (real - real.mean(dim=0)).square().flatten(1).sum(dim=1).mean()
+        shuffled = real.flatten(1)[:, torch.randperm(SIDE * SIDE, generator=draws)].view_as(real)
+        told = (discriminator(real)[:, None] > discriminator(shuffled)).float().mean()
     if learnt:
-        assert errors < 0.5 * mean_s_error
-        assert min(told) > 0.95
-    else:  # a discriminator that never learnt may tell them apart by chance
-        assert errors > mean_s_error
+        assert error < 0.5 * error_of_mean
+        assert told > 0.95
+    else:
+        assert error > error_of_mean
+        assert told < 0.8

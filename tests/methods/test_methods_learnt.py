@@ -1,4 +1,7 @@
-"""The methods that learn their features, on images that any of them can tell apart."""
+"""The methods that learn their features, on images that any of them can tell apart.
+
+Most can by the weights they start with: that they learn is asked in `test_methods_learning.py`.
+"""
 
 import numpy as np
 import pytest
