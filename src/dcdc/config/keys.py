@@ -2,7 +2,7 @@
 
 import dataclasses
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dcdc.config.phase_settings import PHASES, kind_of, numbered
@@ -48,11 +48,6 @@ def kind_of_table(table: Any) -> str:
     if not isinstance(kind, str):
         raise InputError(f"phases: {table!r} is no table with a kind")
     return kind
-
-
-def require_known(keys: Iterable[str]) -> None:
-    for key in keys:
-        type_of_key(key)
 
 
 def type_of_key(key: str) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dcdc.config.keys import flatten, is_tables, kind_of_table, require_known, type_of_key
+from dcdc.config.keys import flatten, is_tables, kind_of_table, type_of_key
 from dcdc.config.phase_settings import PHASES, PhaseSettings, kind_of, phase_names
 from dcdc.config.rules import check_config
 from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
@@ -157,7 +157,6 @@ def _phase_from(table: Any) -> PhaseSettings:
 
 def check_names_and_types(values: Mapping[str, Any]) -> None:
     """Of values that are laid over a config which is not known yet."""
-    require_known(values)
     for key, value in values.items():
         coerce_value(key, value, type_of_key(key))
 
