@@ -1,4 +1,4 @@
-"""Sources of images and the set they become.
+"""Sources of images and of feature vectors, and the sets they become.
 
 The torch side, `dcdc.data.store` and `dcdc.data.order`, is imported from its own files, so that
 listing data sets does not wait for torch.
@@ -12,6 +12,7 @@ from dcdc.data.digits import load_digits
 from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.image_set import ImageSet, Skipped
 from dcdc.data.listing import BadImage, Encoded, Listing
+from dcdc.data.load_data import load_data
 from dcdc.data.path_list import list_files
 from dcdc.data.sources import (
     BUILT_IN,
@@ -23,6 +24,8 @@ from dcdc.data.sources import (
     load_images,
 )
 from dcdc.data.targets import encode_targets
+from dcdc.data.vector_arrays import from_vectors
+from dcdc.data.vector_set import VectorSet
 
 __all__ = [
     "BUILT_IN",
@@ -34,16 +37,19 @@ __all__ = [
     "Listing",
     "Skipped",
     "Source",
+    "VectorSet",
     "built_in_name",
     "channel_statistics",
     "decode_image",
     "decode_listing",
     "encode_targets",
     "from_arrays",
+    "from_vectors",
     "label_column_of",
     "label_columns",
     "list_files",
     "load_array_file",
+    "load_data",
     "load_digits",
     "load_images",
 ]

@@ -4,6 +4,7 @@ Shapes: N x H x W, N x H x W x C or N x C x H x W come in (C is 1 or 3), N x S x
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -102,27 +103,35 @@ def _mapped_as_asked(images: NDArray[Any], path: Path, size: int | None) -> NDAr
 
 
 def _read(path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    with opened_numpy(path, "images") as loaded:
+        if isinstance(loaded, np.ndarray):
+            return (loaded if loaded.nbytes > MAP_ABOVE_BYTES else np.array(loaded)), None
+        image_key = next((key for key in IMAGE_KEYS if key in loaded), None)
+        if image_key is None:
+            raise InputError(
+                f"{path} holds {', '.join(loaded) or 'no array'}: name the images "
+                f"{', '.join(IMAGE_KEYS[:-1])} or {IMAGE_KEYS[-1]}"
+            )
+        target_key = next((key for key in TARGET_KEYS if key in loaded), None)
+        return loaded[image_key], None if target_key is None else loaded[target_key]
+
+
+@contextmanager
+def opened_numpy(path: Path, what: str) -> Iterator[Any]:
+    """A mapped array, or an archive of arrays; faults of the file become one line, also those of
+    reading it in the block. Nothing pickled is ever loaded."""
     try:
         with path.open("rb") as file:
             magic = file.read(6)
         if magic != b"\x93NUMPY" and not magic.startswith(b"PK"):
             raise InputError(f"{path} is not a NumPy file: write it with numpy.save or numpy.savez")
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return (loaded if loaded.nbytes > MAP_ABOVE_BYTES else np.array(loaded)), None
-        with loaded as archive:
-            image_key = next((key for key in IMAGE_KEYS if key in archive), None)
-            if image_key is None:
-                raise InputError(
-                    f"{path} holds {', '.join(archive) or 'no array'}: name the images "
-                    f"{', '.join(IMAGE_KEYS[:-1])} or {IMAGE_KEYS[-1]}"
-                )
-            target_key = next((key for key in TARGET_KEYS if key in archive), None)
-            return archive[image_key], None if target_key is None else archive[target_key]
+        with nullcontext(loaded) if isinstance(loaded, np.ndarray) else loaded:
+            yield loaded
     except InputError:
         raise
     except MemoryError:
-        raise InputError(f"{path} does not fit in memory: save the images as .npy") from None
+        raise InputError(f"{path} does not fit in memory: save the {what} as .npy") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except Exception as error:  # whatever a damaged file makes the parsers raise

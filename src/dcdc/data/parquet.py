@@ -69,7 +69,11 @@ def list_parquet(source: Path, target: str | None = None) -> Listing:
     )
 
 
-def _image_column(schema: "pa.Schema", source: Path) -> _ImageColumn:
+def has_images(schema: "pa.Schema") -> bool:
+    return _found_column(schema) is not None
+
+
+def _found_column(schema: "pa.Schema") -> _ImageColumn | None:
     """That of a known name, else the only one of {bytes, path}."""
     found = {field.name: _parts(field.type) for field in schema}
     structs = [name for name, parts in found.items() if parts]
@@ -77,6 +81,13 @@ def _image_column(schema: "pa.Schema", source: Path) -> _ImageColumn:
         parts = found.get(name)
         if parts is not None:
             return _ImageColumn(name, parts)
+    return None
+
+
+def _image_column(schema: "pa.Schema", source: Path) -> _ImageColumn:
+    found = _found_column(schema)
+    if found is not None:
+        return found
     columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
     raise InputError(
         f"no image column in {source}, which has {columns}: name one 'image', of encoded bytes "

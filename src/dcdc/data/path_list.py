@@ -89,10 +89,12 @@ def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listi
     )
 
 
-def unknown_column(name: str, columns: Sequence[str], where: Path) -> InputError:
+def unknown_column(
+    name: str, columns: Sequence[str], where: Path, what: str = "column"
+) -> InputError:
     near = difflib.get_close_matches(name, columns, n=1)
     hint = f"did you mean {near[0]!r}? It" if near else "it"
-    return InputError(f"{where} has no column {name!r}: {hint} has {', '.join(columns)}")
+    return InputError(f"{where} has no {what} {name!r}: {hint} has {', '.join(columns)}")
 
 
 def _plain_rows(lines: Iterable[str], file: Path, target: str | None) -> Iterator[_Row]:
@@ -182,13 +184,18 @@ def _classes(rows: Sequence[_Row], file: Path) -> tuple[NDArray[np.int64] | None
                 f"{file}, line {row.line}: no label",
                 remedy=("label every image", "use {target=none}"),
             )
-    labels = list({str(row.label) for row in rows})
+    return encode_texts([str(row.label) for row in rows], file)
+
+
+def encode_texts(texts: Sequence[str], file: Path) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Codes of labels as they are written in a file, and the classes that they stand for."""
+    labels = list(set(texts))
     numbers = _as_numbers(labels)
     codes, class_names = encode_targets(
         labels if numbers is None else numbers, f"the labels of {file}"
     )
     code_of = dict(zip(labels, codes.tolist(), strict=True))
-    targets = np.fromiter((code_of[str(row.label)] for row in rows), np.int64, len(rows))
+    targets = np.fromiter((code_of[text] for text in texts), np.int64, len(texts))
     return targets, class_names
 
 

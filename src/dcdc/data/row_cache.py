@@ -54,6 +54,8 @@ class RowSource:
     shape: Shape
     blocks: Callable[[int], Iterator[Block]]
     """From a source row on, in order."""
+    what: str = _WHAT
+    """What the rows are, for messages."""
 
 
 def _ignore(*_: Any) -> None:
@@ -74,12 +76,12 @@ def cached_rows(
     building the same rows.
     """
     path = cache_folder() / "decoded" / source.key
-    with keeping(_WHAT, path.parent):
+    with keeping(source.what, path.parent):
         path.mkdir(parents=True, exist_ok=True)
     build = _Build(path, source)
     if not build.is_trusted():
         with ExitStack() as stack:
-            with keeping(_WHAT, path.parent):
+            with keeping(source.what, path.parent):
                 stack.enter_context(file_lock(path.with_suffix(".lock"), on_wait))
             build = _Build(path, source)  # as the process that was waited for left it
             if not build.is_trusted():
@@ -149,7 +151,7 @@ def _complete(
     for row, why in build.skipped:
         on_skip(row, why)
     _append(build, source, on_skip, progress)
-    with keeping(_WHAT, build.path.parent):
+    with keeping(source.what, build.path.parent):
         build.finish()
 
 
@@ -160,13 +162,13 @@ def _append(
     progress: Callable[[int, int], None],
 ) -> None:
     with ExitStack() as stack:
-        with keeping(_WHAT, build.path.parent):
+        with keeping(source.what, build.path.parent):
             appender = stack.enter_context(build.appending())
         for block in source.blocks(build.n_read):
             for row, why in block.skipped:
                 on_skip(row, why)
             try:
-                with keeping(_WHAT, build.path.parent):
+                with keeping(source.what, build.path.parent):
                     appender.append(
                         {"rows": np.ascontiguousarray(block.pixels).tobytes()},
                         n_read=block.n_read,
@@ -184,10 +186,11 @@ def _require_room(build: _Build, source: RowSource) -> None:
     needed = (source.n_rows - build.n_read) * int(np.prod(build.shape))
     free = shutil.disk_usage(build.path).free
     if needed > free:
+        smaller = ("use a smaller {size}",) if source.what == _WHAT else ()
         raise InputError(
-            f"the decoded images need {needed / 1e9:.1f} GB, {build.path.parent} has "
+            f"the {source.what} need {needed / 1e9:.1f} GB, {build.path.parent} has "
             f"{free / 1e9:.1f} GB free",
-            remedy=("make room", f"name another folder by {VARIABLE}", "use a smaller {size}"),
+            remedy=("make room", f"name another folder by {VARIABLE}", *smaller),
         )
 
 

@@ -1,8 +1,12 @@
-"""One argument, any source: a name, a folder, Parquet, a list or a NumPy file -> ImageSet."""
+"""One argument, any source: a name, a folder, Parquet, a list or a NumPy file -> ImageSet.
+
+Sources of feature vectors are known here and refused; `load_data` reads them too.
+"""
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +28,9 @@ from dcdc.data.parquet import list_parquet
 from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
 from dcdc.data.parquet_labels import label_columns as parquet_label_columns
 from dcdc.data.path_list import list_paths
+from dcdc.data.vector_files import holds_vectors, load_vectors
+from dcdc.data.vector_rows import Reading
+from dcdc.data.vector_set import VectorSet
 from dcdc.errors import InputError
 from dcdc.registry import Registry
 
@@ -53,12 +60,8 @@ def load_images(
     """
     check_side(size)
     check_on_bad(on_bad)
-    try:
+    with readable(source):
         found = find_images(source, size, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
-        ) from None
     if not isinstance(found, ImageSet):
         found = decode_listing(
             found,
@@ -69,6 +72,16 @@ def load_images(
             on_wait=on_wait,
         )
     return replace(found, known_as=built_in_name(source))
+
+
+@contextmanager
+def readable(source: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
+        ) from None
 
 
 def built_in_name(source: str | Path) -> str:
@@ -82,11 +95,13 @@ def built_in_name(source: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of source: which texts name one, and the images that it holds."""
+    """A kind of source: which texts name one, and the images or feature vectors that it holds."""
 
     matches: Callable[[str], bool]
-    find: Callable[[str, int | None, str | None], ImageSet | Listing]
+    find: Callable[[str, int | None, str | None], ImageSet | Listing | VectorSet]
     """Of the text, the side that was asked for, and the label column (`target`)."""
+    has_vectors: Callable[[str, str | None], bool] = lambda text, column: False  # noqa: ARG005
+    """Whether `load_vectors` reads it, which `find` then does not: of the text, and the column."""
 
 
 SOURCES: Registry[Source] = Registry("kind of source", "dcdc.sources", {})
@@ -95,10 +110,18 @@ SOURCES: Registry[Source] = Registry("kind of source", "dcdc.sources", {})
 
 def find_images(source: str | Path, size: int | None, target: str | None) -> ImageSet | Listing:
     """What `load_images` decodes, or loads as it is."""
+    kind = require_kind(source)
+    found = None if kind.has_vectors(str(source), None) else kind.find(str(source), size, target)
+    if found is None or isinstance(found, VectorSet):
+        raise InputError(f"{source} holds feature vectors, no images: give images here")
+    return found
+
+
+def require_kind(source: str | Path) -> Source:
     kind = _kind_of(source)
     if kind is None:
         raise _unknown(str(source), Path(source))
-    return kind.find(str(source), size, target)
+    return kind
 
 
 def _kind_of(source: str | Path) -> Source | None:
@@ -140,6 +163,10 @@ def _find_in_folder(folder: Path, size: int | None, target: str | None) -> Image
     _refuse_target(target, str(folder))
     name = recognised(folder)
     return list_folder(folder) if name is None else _load_benchmark(f"{name}:{folder}", size)
+
+
+def _has_vectors_below(text: str, column: str | None) -> bool:
+    return _has_parquet(Path(text)) and holds_vectors(text, column)
 
 
 def _has_parquet(folder: Path) -> bool:
@@ -202,8 +229,8 @@ def _unknown(text: str, path: Path) -> InputError:
     near = difflib.get_close_matches(text.lower().strip(f"./{os.sep}"), BUILT_IN, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return InputError(
-        f"data source {text!r} {fault}: give a folder of images, a .parquet, .npy, .npz, .csv, "
-        f".tsv or .txt file, or a name from `dcdc data list`{hint}"
+        f"data source {text!r} {fault}: give a folder of images, a .parquet, .npy, .npz, "
+        f".safetensors, .csv, .tsv or .txt file, or a name from `dcdc data list`{hint}"
     )
 
 
@@ -233,13 +260,29 @@ SOURCES.register(
     Source(
         lambda text: bool(text) and Path(text).is_dir(),
         lambda text, size, target: _find_in_folder(Path(text), size, target),
+        _has_vectors_below,
     ),
 )
-SOURCES.register("arrays", Source(_file_of(".npy", ".npz"), _find_arrays))
+SOURCES.register("arrays", Source(_file_of(".npy", ".npz"), _find_arrays, holds_vectors))
 SOURCES.register(
     "parquet",
-    Source(_file_of(".parquet"), lambda text, _, target: list_parquet(Path(text), target)),
+    Source(
+        _file_of(".parquet"),
+        lambda text, _, target: list_parquet(Path(text), target),
+        holds_vectors,
+    ),
 )
 SOURCES.register(
-    "list", Source(_file_of(*_LISTS), lambda text, _, target: list_paths(Path(text), target))
+    "list",
+    Source(
+        _file_of(*_LISTS), lambda text, _, target: list_paths(Path(text), target), holds_vectors
+    ),
+)
+SOURCES.register(
+    "safetensors",
+    Source(
+        _file_of(".safetensors"),
+        lambda text, _, target: load_vectors(text, Reading(target)),
+        holds_vectors,
+    ),
 )

@@ -1,0 +1,71 @@
+"""One argument, any source: images or feature vectors, whichever it holds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
+from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.listing import Listing
+from dcdc.data.sources import built_in_name, readable, require_kind
+from dcdc.data.vector_arrays import require_enough
+from dcdc.data.vector_files import load_vectors
+from dcdc.data.vector_rows import Reading
+from dcdc.data.vector_set import VectorSet
+from dcdc.errors import InputError
+
+
+def load_data(
+    source: str | Path,
+    *,
+    size: int | None = None,
+    largest_side: int = LARGEST_SIDE,
+    target: str | None = None,
+    column: str | None = None,
+    on_bad: str = "refuse",
+    at_least: int = 1,
+    may_be_equal: bool = False,
+    progress: Progress | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> ImageSet | VectorSet:
+    """Load any source of images, as `load_images` does, or of feature vectors: its content tells.
+
+    N x D numbers, and Parquet with lists of floats and no images, are vectors. `column` names the
+    column, array or tensor that holds them, where several could. `at_least` and `may_be_equal` are
+    for vectors, as in `from_vectors`.
+    """
+    check_side(size)
+    check_on_bad(on_bad)
+    reading = Reading(target, column, on_bad, progress, on_wait)
+    with readable(source):
+        found = find_data(source, size, reading)
+    if isinstance(found, VectorSet):
+        _refuse_if(size, "size", f"{source}: it holds feature vectors, which have none")
+        require_enough(found, str(source), at_least=at_least, may_be_equal=may_be_equal)
+        return replace(found, known_as=built_in_name(source))
+    _refuse_if(column, "column", f"{source}, which holds no feature vectors")
+    if isinstance(found, Listing):
+        found = decode_listing(
+            found,
+            size=size,
+            largest_side=largest_side,
+            on_bad=on_bad,
+            progress=progress,
+            on_wait=on_wait,
+        )
+    return replace(found, known_as=built_in_name(source))
+
+
+def find_data(
+    source: str | Path, size: int | None, reading: Reading
+) -> ImageSet | Listing | VectorSet:
+    """What `load_data` decodes, or loads as it is."""
+    kind = require_kind(source)
+    if kind.has_vectors(str(source), reading.column):
+        return load_vectors(source, reading)
+    return kind.find(str(source), size, reading.target)
+
+
+def _refuse_if(value: object, parameter: str, where: str) -> None:
+    if value is not None:
+        raise InputError(f"has no meaning for {where}", parameter=parameter, value=value)
