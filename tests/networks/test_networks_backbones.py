@@ -106,7 +106,7 @@ def test_every_backbone_is_built_by_its_name_and_says_how_many_features_it_has()
     for name in BACKBONES.names():
         backbone = build_backbone(name, 3).eval()
         with torch.no_grad():
-            assert backbone(torch.rand(2, 3, 16, 16)).shape == (2, backbone.n_features), name
+            assert backbone(torch.rand(2, 3, 32, 32)).shape == (2, backbone.n_features), name
 
 
 def test_an_unknown_backbone_is_named_with_the_nearest_one_and_all_there_are():
