@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.losses.affinity import class_affinity, sample_affinity
+from dcdc.losses.heads import class_affinity, sample_affinity
 from dcdc.report.views import sorted_affinities
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.metrics.labels import pair_labels
-from dcdc.metrics.purity import cluster_purity
+from dcdc.metrics.matching import pair_labels
+from dcdc.metrics.scores import cluster_purity
 from dcdc.report.facts import RunFacts
 
 
