@@ -1,6 +1,6 @@
-"""Brightness, contrast, saturation and hue in random order: torchvision's ColorJitter.
+"""Values of pixels: bytes to floats, noise, grey, and torchvision's ColorJitter in random order.
 
-B images, H x W pixels, n blends that are on
+B images, C channels, H x W pixels, n blends that are on
 """
 
 from typing import NamedTuple
@@ -8,9 +8,62 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from dcdc.augment.grey import luminance
-from dcdc.augment.hue import shift_hue
-from dcdc.augment.uniform import uniform
+from dcdc.augment.geometry import uniform
+from dcdc.errors import InputError
+
+
+def to_float(images: Tensor) -> Tensor:
+    """Float32 in [0, 1]: uint8 is divided by 255, floats are taken as they are."""
+    if images.dtype == torch.uint8:
+        return images.float().div_(255)
+    if not images.is_floating_point():
+        raise InputError(f"images are {images.dtype}: give uint8, or floats in [0, 1]")
+    return images.float()
+
+
+def draw_noise(shape: tuple[int, ...], std: float, generator: Generator) -> Tensor:
+    """A normal value for every pixel of every channel."""
+    return torch.randn(shape, generator=generator, device=generator.device).mul_(std)
+
+
+def apply_noise(images: Tensor, noise: Tensor) -> Tensor:
+    """Both B x C x H x W; the sum is clamped to [0, 1]."""
+    return (images + noise).clamp_(0, 1)
+
+
+def draw_grey(n: int, p: float, generator: Generator) -> Tensor:
+    """B: which images lose their colour."""
+    return torch.rand(n, generator=generator, device=generator.device) < p
+
+
+def apply_grey(images: Tensor, chosen: Tensor) -> Tensor:
+    """The chosen images (B) in grey, with as many channels as before."""
+    return torch.where(chosen[:, None, None, None], luminance(images), images)
+
+
+def luminance(images: Tensor) -> Tensor:
+    """B x 1 x H x W with torchvision's weights, which sum to .9999."""
+    if images.shape[1] == 1:
+        return images
+    red, green, blue = images.unbind(1)
+    return (red * 0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114)[:, None]
+
+
+def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
+    """Turn the colour circle of each image by its shift (B), in turns."""
+    red, green, blue = images.unbind(1)
+    low, high = images.aminmax(dim=1)  # B x H x W
+    span = high - low
+    divisor = span.masked_fill(span == 0, 1)  # grey has no hue, and span 0 hides whatever it gets
+    hue = torch.where(
+        high == red,
+        (green - blue) / divisor,
+        torch.where(high == green, 2 + (blue - red) / divisor, 4 + (red - green) / divisor),
+    )
+    # HSV back to RGB without a table: how far each channel's ramp is below the high.
+    phase = torch.arange(5, 0, -2, device=images.device)[:, None, None]  # red 5, green 3, blue 1
+    place = (hue[:, None] + 6 * shift[:, None, None, None] + phase) % 6
+    return high[:, None] - span[:, None] * torch.minimum(place, 4 - place).clamp_(0, 1)
 
 
 class Jitter(NamedTuple):
