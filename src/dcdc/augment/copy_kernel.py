@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from dcdc.augment.color import Jitter
-from dcdc.runtime.kernels import can_build
+from dcdc.runtime.device import can_build
 
 _BLOCK = 1024
 _PIXELS_OF_A_WARP = 128

@@ -40,7 +40,7 @@ from dcdc.networks.shared_partials import (
     share_statistics_between,
     share_sums_between,
 )
-from dcdc.runtime.kernels import can_build
+from dcdc.runtime.device import can_build
 from dcdc.runtime.processes import ALONE, Processes
 
 MOST_GROUPS = 4

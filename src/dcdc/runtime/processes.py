@@ -1,6 +1,6 @@
 """The processes that train together, as each of them sees the others.
 
-Shapes: R processes, each with its share of N rows.
+Shapes: R processes, each with its share of N rows: contiguous, sizes differ by one at most.
 """
 
 import gc
@@ -18,9 +18,21 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dcdc.errors import InputError, PeerLostError
-from dcdc.runtime.launch import Launch
-from dcdc.runtime.meeting_point import meet
-from dcdc.runtime.shares import share, share_sizes
+from dcdc.runtime.launch import Launch, meet
+
+
+def share(n_rows: int, rank: int, size: int) -> slice:
+    """The first `n_rows % size` processes take one row more."""
+    each, left = divmod(n_rows, size)
+    start = rank * each + min(rank, left)
+    return slice(start, start + each + (rank < left))
+
+
+def share_sizes(n_rows: int, size: int) -> list[int]:
+    """Largest first."""
+    each, left = divmod(n_rows, size)
+    return [each + 1] * left + [each] * (size - left)
+
 
 Result = TypeVar("Result")
 _HEARTBEATS = 4  # within a timeout, of a process that others wait for

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from dcdc.data.benchmarks.cifar import load_cifar10, load_cifar100
 from dcdc.data.benchmarks.idx import FASHION_CLASSES, load_idx_digits
-from dcdc.data.benchmarks.imagenet_subsets import (
+from dcdc.data.benchmarks.imagenet import (
     IMAGENET_10,
     IMAGENET_DOGS,
     list_imagenet_subset,
+    list_tiny_imagenet,
 )
 from dcdc.data.benchmarks.stl10 import load_stl10
-from dcdc.data.benchmarks.tiny_imagenet import list_tiny_imagenet
 from dcdc.data.cache_folder import cache_folder
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing

@@ -1,4 +1,4 @@
-"""What readers of original files share: splits, names, and faults that say which file."""
+"""Folders of original files: known by their names, and what their readers share."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,3 +51,25 @@ def naming_what_cannot_be_read(folder: Path) -> Iterator[None]:
             f"cannot read {error.filename or folder}: {error.strerror}; check its permissions, or "
             "get it again"
         ) from None
+
+
+_TELLTALES = {
+    "cifar10": ("data_batch_1.bin", "data_batch_1"),
+    "cifar100": ("fine_label_names.txt", "train.bin"),
+    "stl10": ("train_X.bin",),
+    "tiny-imagenet": ("wnids.txt",),
+    "mnist": tuple(
+        f"train-images{dot}idx3-ubyte{suffix}" for dot in ("-", ".") for suffix in ("", ".gz")
+    ),
+}
+_CIFAR100_PYTHON = ("train", "test", "meta")
+
+
+def recognised(folder: Path) -> str | None:
+    """The benchmark's name; the idx files of MNIST and Fashion-MNIST look alike."""
+    for name, files in _TELLTALES.items():
+        if any((folder / file).is_file() for file in files):
+            return name
+    if all((folder / file).is_file() for file in _CIFAR100_PYTHON):
+        return "cifar100"
+    return None

@@ -1,6 +1,15 @@
-"""An `.onnx` model; the extra `onnx` brings what writes and runs it."""
+"""A `.pt2` program, which `torch.export.load` opens without dcdc, or an `.onnx` model.
 
+Exporters remark on packages that nobody needs and on torch's own code: that is left out.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +19,51 @@ import torch
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.export.check import Agreement, Answer, require_agreement
-from dcdc.export.exported_network import INPUT, OUTPUTS, ExportedNetwork, trace
-from dcdc.export.metadata import metadata_of
-from dcdc.export.quiet import quiet_libraries
+from dcdc.export.exported_network import INPUT, OUTPUTS, ExportedNetwork, metadata_of, trace
 from dcdc.runtime.atomic_files import atomic_file
+
+_TALKERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in _TALKERS]
+    before = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+METADATA = "dcdc.json"
+"""The extra file inside the archive."""
+
+
+def export_torch(model: TrainedModel, path: Path) -> Agreement:
+    """Checked as read back from the disk, before it appears at `path`."""
+    with atomic_file(path) as temporary, quiet_libraries():
+        extra = {METADATA: json.dumps(metadata_of(model))}
+        archive = BytesIO()  # so that a full disk is an OSError as everywhere
+        torch.export.save(trace(ExportedNetwork(model)), archive, extra_files=extra)
+        temporary.write_bytes(archive.getvalue())
+        return require_agreement(model, open_torch(temporary))
+
+
+def open_torch(path: Path) -> Answer:
+    program = torch.export.load(path).module()
+
+    def answer(images: np.ndarray) -> dict[str, np.ndarray]:
+        with torch.inference_mode():
+            outputs = program(torch.from_numpy(images))
+        return {name: output.numpy() for name, output in outputs.items()}
+
+    return answer
+
 
 _OPSETS = (25, 23, 21, 20)
 """Newest first: the first one that the exporter and onnxruntime, as installed, both take."""
