@@ -74,7 +74,9 @@ def test_long_work_gives_signs_of_life(to_itself, monkeypatch):
     monkeypatch.setattr(
         torch.distributed, "all_reduce", lambda *a, **k: (signs.append(1), told(*a, **k))
     )
-    quick = Processes(Launch(force=True, timeout=0.2), joined=True, _aside=to_itself._aside)
+    quick = Processes(
+        Launch(force=True, timeout=0.2), joined=True, _control_group=to_itself._control_group
+    )
     quick.with_barrier(lambda: time.sleep(0.5))
     assert len(signs) >= 5
     assert threading.active_count() < 10

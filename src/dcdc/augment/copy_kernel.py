@@ -25,6 +25,7 @@ from dcdc.runtime.device import can_build
 _BLOCK = 1024
 _PIXELS_OF_A_WARP = 128
 _NO_JITTER = Jitter(None, None, None, None, None)  # type: ignore[arg-type]
+_BOX_BLOCK = 64
 
 
 @triton.jit
@@ -288,9 +289,6 @@ def is_available() -> bool:
 
     is_compiled = isinstance(_make_copies, triton.JITFunction)
     return is_compiled and can_build("the kernel of the copies", launch)
-
-
-_BOX_BLOCK = 64
 
 
 @triton.jit

@@ -13,6 +13,8 @@ from torch import Generator, Tensor
 
 from dcdc.augment.kernels import kernels_on
 
+ATTEMPTS = 10  # at a random box that fits
+
 
 def uniform(shape: tuple[int, ...], low: float, high: float, generator: Generator) -> Tensor:
     """Uniform in [low, high), on the generator's device."""
@@ -138,9 +140,6 @@ def _centre(resize_to: int, size: int) -> int:
 
 def _resize_matrix(n_in: int, n_out: int, like: Tensor) -> Tensor:
     return axis_weights(like.new_zeros(1), like.new_full((1,), n_in), n_in, n_out)[0]
-
-
-ATTEMPTS = 10
 
 
 def draw_resized_crop(

@@ -14,6 +14,7 @@ from dcdc.runtime.environment import own_version
 
 INPUT = "images"
 OUTPUTS = ("probabilities", "assignment", "features")
+FORMAT = 1  # of the metadata
 
 
 class ExportedNetwork(nn.Module):
@@ -57,9 +58,6 @@ def trace(network: ExportedNetwork) -> torch.export.ExportedProgram:
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # where this machine keeps its files
     return program
-
-
-FORMAT = 1
 
 
 def metadata_of(model: TrainedModel) -> dict[str, str]:

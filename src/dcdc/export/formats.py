@@ -23,6 +23,11 @@ from dcdc.export.exported_network import INPUT, OUTPUTS, ExportedNetwork, metada
 from dcdc.runtime.atomic_files import atomic_file
 
 _TALKERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+METADATA = "dcdc.json"
+"""The extra file inside the archive."""
+_OPSETS = (25, 23, 21, 20)
+"""Newest first: the first one that the exporter and onnxruntime, as installed, both take."""
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 @contextmanager
@@ -38,10 +43,6 @@ def quiet_libraries() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-METADATA = "dcdc.json"
-"""The extra file inside the archive."""
 
 
 def export_torch(model: TrainedModel, path: Path) -> Agreement:
@@ -63,11 +64,6 @@ def open_torch(path: Path) -> Answer:
         return {name: output.numpy() for name, output in outputs.items()}
 
     return answer
-
-
-_OPSETS = (25, 23, 21, 20)
-"""Newest first: the first one that the exporter and onnxruntime, as installed, both take."""
-_NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class _OpsetError(Exception):

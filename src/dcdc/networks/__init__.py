@@ -7,11 +7,11 @@ from dcdc.networks.clustering import (
     ClusteringNetwork,
     NetworkOutput,
 )
-from dcdc.networks.convert_norms import convert_copy_group_norm
-from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_on
 from dcdc.networks.copy_group_norm import (
     CopyGroupNorm,
     CopyGroupNorm1d,
+    convert_copy_group_norm,
     copy_groups,
     share_statistics,
 )
@@ -33,5 +33,5 @@ __all__ = [
     "convert_copy_group_norm",
     "copy_groups",
     "share_statistics",
-    "weight_gradients_aside",
+    "weight_gradients_on",
 ]

@@ -13,7 +13,7 @@ __all__ = ["write_comparison", "write_report"]
 
 def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Path:
     """Draws a finished run's figures and writes its page; with the images at hand, a gallery."""
-    from dcdc.report.write import write_figures_and_page  # matplotlib waits until it is needed
+    from dcdc.report.page import write_figures_and_page  # matplotlib waits until it is needed
 
     return write_figures_and_page(folder, image_set)
 

@@ -1,6 +1,6 @@
 """Runs side by side: one HTML file with everything inside, and nothing in it that runs or loads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -8,24 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.errors import InputError
 from dcdc.metrics.scores import is_highest
-from dcdc.report.affinity_figure import draw_affinities_side_by_side
-from dcdc.report.facts import RunFacts, read_facts
-from dcdc.report.figure_files import Draw, Picture, draw_picture
+from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
+from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
+from dcdc.report.figures import DARK, LIGHT, Draw, Picture, Theme, draw_picture
 from dcdc.report.matching import short
-from dcdc.report.methods_figure import MethodScores, draw_methods
-from dcdc.report.page import duration
+from dcdc.report.page import duration, render
 from dcdc.report.reproduce import setting_text
-from dcdc.report.sample import RunSample, read_sample
-from dcdc.report.theme import DARK, LIGHT, Theme
 from dcdc.report.training_figure import SCORES, split_phases
-from dcdc.report.views import sorted_affinities
 from dcdc.runtime.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -35,6 +30,61 @@ _FEW_EPOCHS = 40  # up to here each epoch gets a dot
 _LINES = ("-", "--", ":", "-.")
 _NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_seconds", "device")
 _NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    title: str
+    scores: Mapping[str, Sequence[float]]
+    """By the keys of SCORES, a value for each seed; empty for what was not scored."""
+    published: Mapping[str, float]
+
+
+def draw_methods(methods: Sequence[MethodScores], theme: Theme) -> Figure:
+    """A panel for each score, the methods from above in their order."""
+    figure = Figure(figsize=(8.4, 1.2 + 0.26 * len(methods)), layout="constrained")
+    panels = figure.subplots(1, len(SCORES), sharey=True)
+    places = range(len(methods))
+    for axes, (key, name) in zip(panels, SCORES.items(), strict=True):
+        seeds = [
+            (place, value)
+            for place, method in enumerate(methods)
+            for value in method.scores.get(key, ())
+        ]
+        means = [
+            sum(values) / len(values) if (values := method.scores.get(key)) else 0.0
+            for method in methods
+        ]
+        published = [
+            (place, method.published[key])
+            for place, method in enumerate(methods)
+            if key in method.published
+        ]
+        axes.barh(places, means, 0.6, color=theme.colours[0], alpha=0.45, label="mean")
+        axes.plot(*_points(seeds), "o", color=theme.colours[0], markersize=4, label="each seed")
+        if published:
+            axes.plot(
+                *_points(published),
+                "D",
+                color=theme.colours[1],
+                fillstyle="none",
+                markersize=6,
+                label="published",
+            )
+        axes.set_xlim(left=0)
+        axes.set_xlabel(name)
+        axes.grid(axis="x")
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(places, [method.title for method in methods])
+    panels[0].invert_yaxis()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=9)
+    return figure
+
+
+def _points(found: Sequence[tuple[int, float]]) -> tuple[list[float], list[int]]:
+    """Values along, places down."""
+    return [value for _, value in found], [place for place, _ in found]
 
 
 @dataclass(frozen=True)
@@ -71,14 +121,8 @@ def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
 
 
 def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | None = None) -> Path:
-    environment = Environment(
-        loader=PackageLoader("dcdc.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template("compare.html").render(
+    text = render(
+        "compare.html",
         runs=runs,
         overview=overview,
         methods=_methods_picture(overview),
@@ -96,8 +140,7 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
         light=LIGHT,
         dark=DARK,
     )
-    # A file name that is no valid text must not keep the page from being written.
-    write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    write_text(path, text)
     return path
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.report.facts import RunFacts
-from dcdc.report.theme import Theme
+from dcdc.report.figures import Theme
 
 SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 

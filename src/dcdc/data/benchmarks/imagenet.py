@@ -15,6 +15,37 @@ from dcdc.errors import InputError
 
 _SUFFIXES = (".jpeg", ".jpg")
 _MOST_NAMED = 20  # ids in one line of a message
+IMAGENET_10 = {
+    "n02056570": "king penguin",
+    "n02085936": "Maltese dog",
+    "n02128757": "snow leopard",
+    "n02690373": "airliner",
+    "n02692877": "airship",
+    "n03095699": "container ship",
+    "n04254680": "soccer ball",
+    "n04285008": "sports car",
+    "n04467665": "trailer truck",
+    "n07747607": "orange",
+}
+IMAGENET_DOGS = {
+    "n02085936": "Maltese dog",
+    "n02086646": "Blenheim spaniel",
+    "n02088238": "basset",
+    "n02091467": "Norwegian elkhound",
+    "n02097130": "giant schnauzer",
+    "n02099601": "golden retriever",
+    "n02101388": "Brittany spaniel",
+    "n02101556": "clumber",
+    "n02102177": "Welsh springer spaniel",
+    "n02105056": "groenendael",
+    "n02105412": "kelpie",
+    "n02105855": "Shetland sheepdog",
+    "n02107142": "Doberman",
+    "n02110958": "pug",
+    "n02112137": "chow",
+}
+_TRAIN_FOLDERS = (".", "train", "ILSVRC/Data/CLS-LOC/train")
+_TINY_FOLDER = "tiny-imagenet-200"
 
 
 def class_files(where: Path, folders: Mapping[str, Path]) -> list[tuple[Path, int]]:
@@ -69,38 +100,6 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-IMAGENET_10 = {
-    "n02056570": "king penguin",
-    "n02085936": "Maltese dog",
-    "n02128757": "snow leopard",
-    "n02690373": "airliner",
-    "n02692877": "airship",
-    "n03095699": "container ship",
-    "n04254680": "soccer ball",
-    "n04285008": "sports car",
-    "n04467665": "trailer truck",
-    "n07747607": "orange",
-}
-IMAGENET_DOGS = {
-    "n02085936": "Maltese dog",
-    "n02086646": "Blenheim spaniel",
-    "n02088238": "basset",
-    "n02091467": "Norwegian elkhound",
-    "n02097130": "giant schnauzer",
-    "n02099601": "golden retriever",
-    "n02101388": "Brittany spaniel",
-    "n02101556": "clumber",
-    "n02102177": "Welsh springer spaniel",
-    "n02105056": "groenendael",
-    "n02105412": "kelpie",
-    "n02105855": "Shetland sheepdog",
-    "n02107142": "Doberman",
-    "n02110958": "pug",
-    "n02112137": "chow",
-}
-_TRAIN_FOLDERS = (".", "train", "ILSVRC/Data/CLS-LOC/train")
-
-
 def list_imagenet_subset(folder: Path, wnids: Mapping[str, str]) -> Listing:
     """The classes of `wnids` (id -> name), in its order; `folder` is or holds a train folder."""
     places = [folder / name for name in _TRAIN_FOLDERS]
@@ -110,14 +109,11 @@ def list_imagenet_subset(folder: Path, wnids: Mapping[str, str]) -> Listing:
     return files_listing(place, files, tuple(wnids.values()))
 
 
-_SUBFOLDER = "tiny-imagenet-200"
-
-
 def list_tiny_imagenet(folder: Path, splits: Sequence[str]) -> Listing:
     """Splits `train` and `val`; the classes in the order of `wnids.txt`."""
     check_splits(splits, ("train", "val"), "Tiny ImageNet")
     with naming_what_cannot_be_read(folder):
-        place = folder / _SUBFOLDER if (folder / _SUBFOLDER).is_dir() else folder
+        place = folder / _TINY_FOLDER if (folder / _TINY_FOLDER).is_dir() else folder
         wnids = list(dict.fromkeys(text_lines(place / "wnids.txt")))
         class_names = _class_names(place / "words.txt", wnids)
     if not wnids:

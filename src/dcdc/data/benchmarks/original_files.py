@@ -6,6 +6,17 @@ from pathlib import Path
 
 from dcdc.errors import InputError
 
+_TELLTALES = {
+    "cifar10": ("data_batch_1.bin", "data_batch_1"),
+    "cifar100": ("fine_label_names.txt", "train.bin"),
+    "stl10": ("train_X.bin",),
+    "tiny-imagenet": ("wnids.txt",),
+    "mnist": tuple(
+        f"train-images{dot}idx3-ubyte{suffix}" for dot in ("-", ".") for suffix in ("", ".gz")
+    ),
+}
+_CIFAR100_PYTHON = ("train", "test", "meta")
+
 
 def check_splits(splits: Sequence[str], known: Sequence[str], title: str) -> None:
     for split in splits:
@@ -51,18 +62,6 @@ def naming_what_cannot_be_read(folder: Path) -> Iterator[None]:
             f"cannot read {error.filename or folder}: {error.strerror}; check its permissions, or "
             "get it again"
         ) from None
-
-
-_TELLTALES = {
-    "cifar10": ("data_batch_1.bin", "data_batch_1"),
-    "cifar100": ("fine_label_names.txt", "train.bin"),
-    "stl10": ("train_X.bin",),
-    "tiny-imagenet": ("wnids.txt",),
-    "mnist": tuple(
-        f"train-images{dot}idx3-ubyte{suffix}" for dot in ("-", ".") for suffix in ("", ".gz")
-    ),
-}
-_CIFAR100_PYTHON = ("train", "test", "meta")
 
 
 def recognised(folder: Path) -> str | None:

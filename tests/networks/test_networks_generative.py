@@ -1,7 +1,15 @@
 import pytest
 import torch
+from torch.nn import functional as F
 
-from dcdc.networks.autoencoder import Autoencoder, VariationalAutoencoder, halvings
+from dcdc.networks.generative import (
+    Autoencoder,
+    Discriminator,
+    Generator,
+    UntrainedMaps,
+    VariationalAutoencoder,
+    halvings,
+)
 
 STATISTICS = {1: ([0.5], [0.5]), 3: ([0.5] * 3, [0.2] * 3)}
 
@@ -64,3 +72,48 @@ def test_the_code_alone_decides_what_is_made():
     code = network.encode(first)
     assert torch.equal(network.decode(code), network.decode(code.clone()))
     assert not torch.allclose(network.decode(code), network.decode(network.encode(second)))
+
+
+def test_every_layer_is_seen_field_by_field():
+    torch.manual_seed(0)
+    network = UntrainedMaps(1, 8, mean=[0.5], std=[0.25], width=3, evened=False)
+    images = torch.rand(2, 1, 8, 8)
+    found = network.features(images)
+    assert found.shape == (2, (3 + 6) * 4)
+    first = F.conv2d((images - 0.5) / 0.25, network.layers[0].weight, padding=1).relu()
+    field = first[:, 1, :4, 4:].mean(dim=(1, 2)).sqrt()  # the second map, above, on the right
+    torch.testing.assert_close(found[:, 1 * 4 + 1], field)
+
+
+def test_even_contrast_takes_the_light_away():
+    torch.manual_seed(0)
+    network = UntrainedMaps(3, 16, mean=[0.5] * 3, std=[0.25] * 3, width=2, evened=True)
+    images = torch.rand(2, 3, 16, 16)
+    torch.testing.assert_close(
+        network.features(images + 0.3), network.features(images), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize(("channels", "side"), [(1, 8), (3, 32), (3, 13), (1, 28)])
+def test_what_is_made_can_be_told_apart_whatever_the_size(channels, side):
+    made = Generator(5, channels, side, 4)(torch.randn(3, 5))
+    assert made.shape == (3, channels, side, side)
+    assert 0 <= made.min() <= made.max() <= 1
+    assert Discriminator(channels, side, 4)(made).shape == (3,)
+
+
+def test_features_are_of_every_layer_on_a_grid():
+    network = Discriminator(3, 32, 4)
+    features = network.features(torch.rand(2, 3, 32, 32), grid=2)
+    assert features.shape == (2, (4 + 8 + 16 + 32) * 4)
+    maps = network.maps(torch.rand(2, 3, 32, 32))
+    assert [tuple(m.shape[1:]) for m in maps] == [(4, 32, 32), (8, 16, 16), (16, 8, 8), (32, 4, 4)]
+
+
+def test_the_greatest_answer_of_a_field_is_its_feature():
+    network = Discriminator(1, 8, 4).eval()
+    images = torch.rand(1, 1, 8, 8)
+    first = network.maps(images)[0]
+    torch.testing.assert_close(
+        network.features(images, grid=2)[0, 0], first[0, 0, :4, :4].max(), rtol=0, atol=0
+    )

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dcdc.networks.evened import LocalContrast, Whitening, cross_spectrum
+from dcdc.networks.whitening import LocalContrast, Whitening, cross_spectrum
 
 
 def correlated(n=400, side=12, seed=0):

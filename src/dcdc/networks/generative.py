@@ -1,6 +1,8 @@
-"""Convolutional autoencoders for square images of 8 to some hundred pixels a side.
+"""Convolutional autoencoders, what their encoder sees untrained, and DCGAN's two networks.
 
-Shapes: B images, C channels, S pixels a side, D numbers of a code.
+Radford, Metz and Chintala, Unsupervised representation learning with deep convolutional generative
+adversarial networks, 2016. For square images of 8 to some hundred pixels a side. Shapes: B images,
+C channels, S pixels a side, D numbers of a code, F numbers of an image.
 """
 
 from collections.abc import Sequence
@@ -13,11 +15,13 @@ from torch.nn import functional as F
 
 from dcdc.networks.convolution import Convolution
 from dcdc.networks.copy_group_norm import CopyGroupNorm
-from dcdc.networks.front import Normalise
+from dcdc.networks.layers import Normalise
 from dcdc.networks.resnet import BasicBlock
+from dcdc.networks.whitening import LocalContrast
 from dcdc.runtime.device import autocast, usual_precision
 
 SMALLEST_GRID = 4
+SLOPE = 0.2  # of leaky ReLUs
 
 
 def halvings(side: int) -> tuple[int, ...]:
@@ -184,3 +188,81 @@ def widths_of(first: int, n_levels: int) -> list[int]:
 
 def _layer(convolution: nn.Conv2d | nn.ConvTranspose2d) -> nn.Sequential:
     return nn.Sequential(convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU())
+
+
+class UntrainedMaps(nn.Module):
+    """Convolutions as an autoencoder's encoder has them, with the weights they start with."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        side: int,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        width: int,
+        evened: bool,
+    ) -> None:
+        super().__init__()
+        widths = widths_of(width, len(halvings(side)))
+        self.normalise = Normalise(mean, std)
+        self.evened = LocalContrast() if evened else nn.Identity()
+        pairs = pairwise((in_channels, *widths))
+        self.layers = nn.ModuleList(
+            nn.Conv2d(*pair, 3, stride=2 if level else 1, padding=1, bias=False)
+            for level, pair in enumerate(pairs)
+        )
+
+    def features(self, images: Tensor, grid: int = 2) -> Tensor:
+        """B x F: how strong every map is in each field of a grid. The root evens out: one strong
+        answer is no more than a few."""
+        maps, found = self.evened(self.normalise(images)), []
+        for layer in self.layers:
+            maps = torch.relu(layer(maps))
+            found.append(F.adaptive_avg_pool2d(maps, grid).flatten(1).sqrt())
+        return torch.cat(found, dim=1)
+
+
+class Generator(nn.Module):
+    """B x `n_noise` to images in [0, 1], B x C x S x S."""
+
+    def __init__(self, n_noise: int, out_channels: int, side: int, width: int) -> None:
+        super().__init__()
+        self.n_noise = n_noise
+        self.decoder = Decoder(n_noise, out_channels, side, width)
+
+    def forward(self, noise: Tensor) -> Tensor:
+        return torch.sigmoid(self.decoder(noise))
+
+
+class Discriminator(nn.Module):
+    """Images in [0, 1] to a logit each: above 0 where it takes them for real."""
+
+    def __init__(self, in_channels: int, side: int, width: int) -> None:
+        super().__init__()
+        sides = halvings(side)
+        widths = widths_of(width, len(sides))
+        layers = [nn.Conv2d(in_channels, widths[0], 3, padding=1)]  # no norm beside the pixels
+        for before, after in pairwise(widths):
+            layers.append(nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False))
+        self.layers = nn.ModuleList(layers)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(after) for after in widths[1:])
+        self.logit = nn.Linear(widths[-1] * sides[-1] ** 2, 1)
+
+    def maps(self, images: Tensor) -> list[Tensor]:
+        """What each layer makes of the images."""
+        first, *others = self.layers
+        found = [F.leaky_relu(first(2 * images - 1), SLOPE)]
+        for layer, norm in zip(others, self.norms, strict=True):
+            found.append(F.leaky_relu(norm(layer(found[-1])), SLOPE))
+        return found
+
+    def forward(self, images: Tensor) -> Tensor:
+        """B"""
+        logits: Tensor = self.logit(self.maps(images)[-1].flatten(1))
+        return logits.squeeze(1)
+
+    def features(self, images: Tensor, grid: int) -> Tensor:
+        """Every layer's maps, the greatest of each field of a grid, one after the other: B x D."""
+        pooled = [F.adaptive_max_pool2d(maps, grid) for maps in self.maps(images)]
+        return torch.cat([maps.flatten(1) for maps in pooled], dim=1)
