@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.stats import binomtest, chisquare, kstest
 
-from dcdc.augment import (
+from dcdc.augment import to_float
+from dcdc.augment.color import (
     Jitter,
     apply_grey,
     apply_jitter,
@@ -13,9 +14,8 @@ from dcdc.augment import (
     draw_grey,
     draw_jitter,
     draw_noise,
-    to_float,
+    shift_hue,
 )
-from dcdc.augment.color import shift_hue
 from dcdc.errors import InputError
 
 

@@ -11,7 +11,8 @@ from multiprocessing import get_context
 import pytest
 import torch
 
-from dcdc.augment import Jitter, OriginalCopy, PerturbedCopy, kernels
+from dcdc.augment import OriginalCopy, PerturbedCopy, kernels
+from dcdc.augment.color import Jitter
 from dcdc.augment.geometry import fitting_boxes
 from dcdc.augment.pipeline import PerturbedDraw
 

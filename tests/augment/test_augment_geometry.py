@@ -10,19 +10,22 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import binomtest, chisquare, ks_2samp, kstest
 
-from dcdc.augment import (
+from dcdc.augment.geometry import (
     Affine,
     apply_affine,
     apply_centre_crop,
     apply_flip,
     apply_resize_crop,
     apply_resized_crop,
+    axis_weights,
+    centre_crop_matrix,
     draw_affine,
     draw_flip,
     draw_resize_crop,
     draw_resized_crop,
+    fitting_boxes,
+    resample,
 )
-from dcdc.augment.geometry import axis_weights, centre_crop_matrix, fitting_boxes, resample
 
 
 def resample_box(images, boxes, out):
