@@ -16,7 +16,17 @@ from dcdc.errors import InputError
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
-from dcdc.report.figures import DARK, LIGHT, Draw, Picture, Theme, draw_picture
+from dcdc.report.figures import (
+    DARK,
+    FEW_DOTS,
+    LIGHT,
+    ROUND_STEPS,
+    Draw,
+    Picture,
+    Theme,
+    draw_picture,
+    legend_above,
+)
 from dcdc.report.matching import short
 from dcdc.report.page import duration, render
 from dcdc.report.reproduce import setting_text
@@ -26,7 +36,6 @@ from dcdc.runtime.atomic_files import write_text
 if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
-_FEW_EPOCHS = 40  # up to here each epoch gets a dot
 _LINES = ("-", "--", ":", "-.")
 _NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_seconds", "device")
 _NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
@@ -244,8 +253,8 @@ def draw_curves(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
         panel.grid(axis="y")
         panel.set_axisbelow(True)
     axes[-1].set_xlabel("epoch")
-    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    _legend_above(axes[0], [run for run, _ in trained])
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND_STEPS))
+    _name_runs_above(axes[0], [run for run, _ in trained])
     return figure
 
 
@@ -256,17 +265,17 @@ def draw_sizes(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
     for run, (colour, line) in zip(runs, _looks(theme), strict=False):
         shares = np.array(run.sizes) / sum(run.sizes)
         ranks = np.arange(1, len(shares) + 1)
-        marker = "o" if len(shares) <= _FEW_EPOCHS else None
+        marker = "o" if len(shares) <= FEW_DOTS else None
         axes.plot(
             ranks, shares, color=colour, linestyle=line, marker=marker, markersize=4, label=run.name
         )
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND_STEPS))
     axes.set_xlabel("rank of the cluster, largest first")
     axes.set_ylabel("share of the images")
-    _legend_above(axes, runs)
+    _name_runs_above(axes, runs)
     return figure
 
 
@@ -276,7 +285,7 @@ def _curve(axes: Axes, run: ComparedRun, key: str, colour: str, line: str) -> No
     label: str | None = run.name
     for part in parts:
         epochs, values = part.series(key)
-        marker = "o" if len(run.facts.history) <= _FEW_EPOCHS else None
+        marker = "o" if len(run.facts.history) <= FEW_DOTS else None
         axes.plot(
             epochs, values, color=colour, linestyle=line, marker=marker, markersize=4, label=label
         )
@@ -288,19 +297,11 @@ def _looks(theme: Theme) -> Any:
     return cycle([(colour, line) for line in _LINES for colour in theme.colours])
 
 
-def _legend_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
+def _name_runs_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
     names = [short(run.name, 40) for run in runs]
     handles, _ = axes.get_legend_handles_labels()
     columns = max(1, min(len(names), int(6 / (0.5 + 0.085 * max(map(len, names))))))
-    axes.legend(
-        handles,
-        names,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=columns,
-        fontsize=9,
-        borderaxespad=0.2,
-    )
+    legend_above(axes, columns, handles, names)
 
 
 def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:

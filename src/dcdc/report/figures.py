@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dcdc.runtime.atomic_files import atomic_file
 
 DPI = 150
+FEW_DOTS = 40  # up to here each point of a curve gets a dot; one alone would draw no line
+ROUND_STEPS = [1, 2, 5, 10]  # between ticks
 _WIDE = 9.0  # inches, of a figure
 
 
@@ -95,6 +98,18 @@ class Picture:
     light: str
     dark: str
     wide: bool  # too wide for its labels to be read on a narrow screen
+
+
+def legend_above(axes: Axes, n_columns: int, *given: Any) -> None:
+    """Above the axes, where no curve can pass behind it; `given`: handles and labels."""
+    axes.legend(
+        *given,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=n_columns,
+        fontsize=9,
+        borderaxespad=0.2,
+    )
 
 
 def write_figure(draw: Draw, folder: Path, stem: str) -> bytes:

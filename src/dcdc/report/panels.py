@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dcdc.registry import Registry
 from dcdc.report.facts import ClusterFacts, RunFacts, describe_clusters
-from dcdc.report.figures import Theme
+from dcdc.report.figures import ROUND_STEPS, Theme, legend_above
 from dcdc.report.training_figure import draw_training
 
 _LABELLED = 30  # up to here the number of every cluster fits below its bar
@@ -70,9 +70,9 @@ def draw_sizes(clusters: list[ClusterFacts], theme: Theme) -> Figure:
         axes.set_xlabel("rank of the cluster, largest first")
     axes.set_xlim(0.3, len(clusters) + 0.7)
     axes.set_ylim(0, max(sizes) * 1.1)
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=ROUND_STEPS))
     axes.set_ylabel("images")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=9, borderaxespad=0.2)
+    legend_above(axes, n_columns=3)
     return figure
 
 
