@@ -20,6 +20,6 @@ def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Pa
 
 def write_comparison(folders: "Sequence[RunFolder]", path: Path) -> Path:
     """Writes a page that shows finished runs side by side."""
-    from dcdc.report.compare import write_page
+    from dcdc.report.compare import read_runs, write_runs
 
-    return write_page(folders, path)
+    return write_runs(read_runs(folders), path)

@@ -21,7 +21,6 @@ from dcdc.report.figures import (
     FEW_DOTS,
     LIGHT,
     ROUND_STEPS,
-    Draw,
     Picture,
     Theme,
     draw_picture,
@@ -124,23 +123,21 @@ class ComparedRun:
         return sorted(counts.tolist(), reverse=True)
 
 
-def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
-    """At least two finished runs, in the order in which they are shown."""
-    return write_runs(read_runs(folders), path)
-
-
 def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | None = None) -> Path:
+    """At least two, in the order in which they are shown."""
+    methods = overview.methods if overview else ()
+    has_history = any(run.facts.history for run in runs)
     text = render(
         "compare.html",
         runs=runs,
         overview=overview,
-        methods=_methods_picture(overview),
+        methods=draw_picture(partial(draw_methods, methods)) if methods else None,
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
         columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
         rows=table_rows(runs),
         differences=config_differences(runs),
-        curves=_curves_picture(runs),
+        curves=draw_picture(partial(draw_curves, runs)) if has_history else None,
         sizes=draw_picture(partial(draw_sizes, runs)),
         # A run could have a sample; of methods, only some have affinities at all.
         affinities=[
@@ -304,25 +301,11 @@ def _name_runs_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
     legend_above(axes, columns, handles, names)
 
 
-def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:
-    if not any(run.facts.history for run in runs):
-        return None
-    return draw_picture(partial(draw_curves, runs))
-
-
-def _methods_picture(overview: Overview | None) -> Picture | None:
-    if overview is None or not overview.methods:
-        return None
-    return draw_picture(partial(draw_methods, overview.methods))
-
-
 def _affinities(run: ComparedRun) -> Picture | None:
     if run.sample is None:
         return None
-    by_class = run.facts.targets is not None
-    labels = run.facts.targets if by_class else run.facts.assignments
-    assert labels is not None
-    drawn: Draw = partial(
-        draw_affinities_side_by_side, sorted_affinities(run.sample, labels), by_class
+    targets = run.facts.targets
+    affinities = sorted_affinities(
+        run.sample, run.facts.assignments if targets is None else targets
     )
-    return draw_picture(drawn)
+    return draw_picture(partial(draw_affinities_side_by_side, affinities, targets is not None))

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dcdc.errors import InputError
 
 _TELLTALES = {
@@ -51,6 +54,25 @@ def check_class_names(names: Sequence[str], n_classes: int, path: Path) -> tuple
             "again"
         )
     return tuple(names)
+
+
+def class_codes(
+    labels: NDArray[np.uint8], n_images: int, n_classes: int, path: Path, *, first: int = 0
+) -> NDArray[np.int64]:
+    """From 0; `first` is the first class's label in the file."""
+    if len(labels) != n_images:
+        raise InputError(
+            f"{path} has {len(labels)} labels for {n_images} images: it is damaged or cut short; "
+            "get it again"
+        )
+    last = first + n_classes - 1
+    wrong = labels[(labels < first) | (labels > last)]
+    if len(wrong):
+        raise InputError(
+            f"{path} has the label {wrong[0]}, not one from {first} to {last}: it is damaged; get "
+            "it again"
+        )
+    return labels.astype(np.int64) - first
 
 
 @contextmanager
