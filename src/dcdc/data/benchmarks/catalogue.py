@@ -33,7 +33,7 @@ class RemoteFile:
     """About what that folder takes on disk."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Benchmark:
     name: str
     title: str
@@ -41,14 +41,14 @@ class Benchmark:
     side: int
     splits: Mapping[str, int]
     """Name -> number of images."""
-    answered: tuple[str, ...]
+    answered: tuple[str, ...] = ("train", "test")
     """The splits that train both heads and are evaluated."""
     targets: str
     """What counts as truth."""
     folder: str
     """Below `downloads/`; several benchmarks may share it."""
     citation: str
-    licence: str
+    licence: str = "none stated"
     read: Callable[..., ImageSet | Listing]
     """Of folder, splits, size, and of `extra_splits` where it has any: images, or where they lie. A
     Listing has no size yet: decoding brings it to one."""
@@ -124,10 +124,6 @@ def how_to_place(benchmark: Benchmark) -> str:
     )
 
 
-def _list_tiny_imagenet(folder: Path, splits: Sequence[str], _: int | None) -> Listing:
-    return list_tiny_imagenet(folder, splits)
-
-
 def _imagenet_subset(classes: Mapping[str, str]) -> Callable[..., Listing]:
     def list_train(folder: Path, splits: Sequence[str], _: int | None) -> Listing:
         if tuple(splits) != ("train",):
@@ -187,7 +183,6 @@ _ALL = (
         n_classes=10,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 10 classes",
         paper_preset="cifar10-paper",
         folder="cifar10",
@@ -202,7 +197,6 @@ _ALL = (
             ),
         ),
         citation=_CIFAR_CITATION,
-        licence="none stated",
         read=load_cifar10,
     ),
     Benchmark(
@@ -211,12 +205,10 @@ _ALL = (
         n_classes=100,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 100 fine classes",
         folder="cifar100",
         files=(_CIFAR100_FILE,),
         citation=_CIFAR_CITATION,
-        licence="none stated",
         read=partial(load_cifar100, coarse=False),
     ),
     Benchmark(
@@ -225,13 +217,11 @@ _ALL = (
         n_classes=20,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 20 super-classes of CIFAR-100",
         paper_preset="cifar100-20-paper",
         folder="cifar100",
         files=(_CIFAR100_FILE,),
         citation=_CIFAR_CITATION,
-        licence="none stated",
         read=partial(load_cifar100, coarse=True),
     ),
     Benchmark(
@@ -240,7 +230,6 @@ _ALL = (
         n_classes=10,
         side=96,
         splits={"train": 5_000, "test": 8_000, "unlabeled": 100_000},
-        answered=("train", "test"),
         extra=("unlabeled",),
         targets="the 10 classes",
         paper_preset="stl10-paper",
@@ -282,7 +271,7 @@ _ALL = (
         ),
         citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, CS 231N, 2015",
         licence="none stated; its images are from ImageNet",
-        read=_list_tiny_imagenet,
+        read=lambda folder, splits, _: list_tiny_imagenet(folder, splits),
     ),
     Benchmark(
         name="imagenet-10",
@@ -322,7 +311,6 @@ _ALL = (
         n_classes=10,
         side=28,
         splits=_IDX_SPLITS,
-        answered=("train", "test"),
         targets="the 10 digits",
         folder="mnist",
         files=_idx_files(
@@ -345,7 +333,6 @@ _ALL = (
         n_classes=10,
         side=28,
         splits=_IDX_SPLITS,
-        answered=("train", "test"),
         targets="the 10 kinds of clothing",
         folder="fashion-mnist",
         files=_idx_files(
