@@ -6,9 +6,9 @@ from torch import nn
 
 from dcdc.errors import InputError
 from dcdc.networks import BACKBONES, Backbone, build_backbone, copy_group_norm
+from dcdc.networks.backbones import SmallBackbone
 from dcdc.networks.copy_group_norm import copy_groups
 from dcdc.networks.resnet import ResNet, resnet18, resnet34
-from dcdc.networks.small import SmallBackbone
 
 
 def expected_parameters(in_channels: int, blocks: tuple[int, ...]) -> int:

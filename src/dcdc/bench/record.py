@@ -9,9 +9,8 @@ import torch
 from dcdc.bench.rows import Row
 from dcdc.bench.session import Session
 from dcdc.config import to_mapping
-from dcdc.runtime.cores import available_cores
 from dcdc.runtime.device import describe_device
-from dcdc.runtime.version import own_version
+from dcdc.runtime.environment import available_cores, own_version
 
 
 def record(session: Session, rows: Sequence[Row], *, complete: bool) -> dict[str, Any]:

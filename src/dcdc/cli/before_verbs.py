@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from dcdc.cli.plugins import import_plugin
-from dcdc.runtime.commit import own_commit
-from dcdc.runtime.version import own_version, version_of
+from dcdc.runtime.environment import own_commit, own_version, version_of
 
 
 def _tell(asked: bool) -> None:

@@ -37,8 +37,7 @@ def export(
 
     from dcdc.cli.console import say
     from dcdc.export.check import BATCHES, TOLERANCE
-    from dcdc.export.onnx_export import export_onnx, require_onnx
-    from dcdc.export.torch_export import export_torch
+    from dcdc.export.formats import export_onnx, export_torch, require_onnx
     from dcdc.run import load
 
     if format_name == "onnx":

@@ -8,10 +8,8 @@ from dcdc.experiments.compare_tables import MEMORY_NOTE, Rows, figures, has_publ
 from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
 from dcdc.experiments.rows import RowResult
 from dcdc.experiments.sheet import SPREAD_NOTE
-from dcdc.report.compare import ComparedRun, Overview, write_runs
-from dcdc.report.facts import read_facts
-from dcdc.report.methods_figure import MethodScores
-from dcdc.report.sample import read_sample
+from dcdc.report.compare import ComparedRun, MethodScores, Overview, write_runs
+from dcdc.report.facts import read_facts, read_sample
 from dcdc.run_folder import RunFolder
 
 _PUBLISHED_NOTE = (

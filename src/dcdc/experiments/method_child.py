@@ -31,10 +31,8 @@ from dcdc.report.reproduce import setting_text
 from dcdc.run import target_names
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
-from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import describe_device, pick_device
-from dcdc.runtime.peak_memory import peak_gpu_memory_mb, peak_memory_mb
-from dcdc.runtime.version import own_version
+from dcdc.runtime.environment import own_commit, own_version, peak_gpu_memory_mb, peak_memory_mb
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ from dcdc.networks.clustering import (
     ClusteringNetwork,
     NetworkOutput,
 )
-from dcdc.networks.convert_norms import convert_copy_group_norm
-from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_on
 from dcdc.networks.copy_group_norm import (
     CopyGroupNorm,
     CopyGroupNorm1d,
+    convert_copy_group_norm,
     copy_groups,
     share_statistics,
 )
@@ -43,5 +43,5 @@ __all__ = [
     "copy_groups",
     "find_backbone",
     "share_statistics",
-    "weight_gradients_aside",
+    "weight_gradients_on",
 ]
