@@ -116,12 +116,11 @@ def _methods(text: str) -> list[str]:
     from dcdc.methods import METHODS, find_method
 
     if text == _ALL:
-        return list(METHODS)
+        return METHODS.names()
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise InputError(
-            f"--methods {text!r} names none: give all, or some of {', '.join(METHODS)}"
-        )
+        known = ", ".join(METHODS.names())
+        raise InputError(f"--methods {text!r} names none: give all, or some of {known}")
     for name in names:
         find_method(name)
     return names
