@@ -19,7 +19,7 @@ SMALL = [
     *("--set", "dcdc.heads.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
     *("--set", "dcdc.heads.batch_size=16", "--device", "cpu"),
 ]
-WRITE_PAGE = "dcdc.experiments.compare_page.write_page"
+WRITE_PAGE = "dcdc.experiments.compare_tables.write_page"
 """Drawing takes longer than such runs."""
 
 

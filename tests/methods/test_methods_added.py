@@ -8,7 +8,7 @@ import pytest
 
 from dcdc.data import load_digits
 from dcdc.errors import InputError
-from dcdc.experiments.method_settings import read_settings
+from dcdc.experiments.method_runs import read_settings
 from dcdc.methods import METHODS, find_method, register_method
 from dcdc.metrics import cluster_accuracy
 

@@ -76,8 +76,7 @@ def compare(
 
     from dcdc.cli.progress import watching
     from dcdc.experiments.method_process import Children
-    from dcdc.experiments.method_runs import plan
-    from dcdc.experiments.method_settings import read_settings
+    from dcdc.experiments.method_runs import plan, read_settings
     from dcdc.experiments.rows import summarise
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.runtime.device import pick_device
@@ -187,8 +186,7 @@ def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> N
     from rich.table import Table as Grid
     from rich.text import Text
 
-    from dcdc.experiments.compare_page import write_page
-    from dcdc.experiments.compare_tables import figures, write_tables
+    from dcdc.experiments.compare_tables import figures, write_page, write_tables
 
     grid, sheet = Grid(), figures(rows)
     for at, head in enumerate(sheet.heads):

@@ -24,8 +24,8 @@ from dcdc.nearest_name import nearest
 if TYPE_CHECKING:
     from dcdc.config import DataConfig
     from dcdc.data import ImageSet
-    from dcdc.experiments.paper_tables import Table
-    from dcdc.experiments.recipe_run import RecipeRun
+    from dcdc.experiments.paper import Table
+    from dcdc.experiments.recipe_runs import RecipeRun
     from dcdc.experiments.recipe_training import Training
     from dcdc.experiments.rows import RowResult
     from dcdc.run_folder import RunFolder
@@ -79,9 +79,9 @@ def reproduce(
     check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
     is_over = deadline(minutes)
 
-    from dcdc.experiments.paper_tables import rows_of
-    from dcdc.experiments.paper_tables import table as find_table
-    from dcdc.experiments.recipe_plan import Options, check_settings, plan, settings_text
+    from dcdc.experiments.paper import rows_of
+    from dcdc.experiments.paper import table as find_table
+    from dcdc.experiments.recipe_runs import Options, check_settings, plan, settings_text
     from dcdc.experiments.reproduce_tables import write_table
     from dcdc.experiments.rows import summarise
 

@@ -1,13 +1,14 @@
-"""The comparison as Markdown, LaTeX and CSV."""
+"""The comparison as Markdown, LaTeX, CSV and a page."""
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dcdc.experiments.chosen_epoch import LAST, METRICS
-from dcdc.experiments.method_runs import MethodRun
-from dcdc.experiments.rows import Result, RowResult, all_results
+from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
+from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
 from dcdc.experiments.sheet import (
     SPREAD_NOTE,
     Sheet,
@@ -17,12 +18,21 @@ from dcdc.experiments.sheet import (
     write_files,
 )
 from dcdc.metrics.scores import is_highest
+from dcdc.report.compare import ComparedRun, Overview, write_runs
+from dcdc.report.facts import read_facts
+from dcdc.report.methods_figure import MethodScores
+from dcdc.report.sample import read_sample
+from dcdc.run_folder import RunFolder
 
 Rows = Sequence[RowResult[MethodRun]]
 MEMORY_NOTE = (
     "Time is the method's own, without the reading of images, the mean over seeds. Memory is the "
     "peak of the process that did nothing else, libraries and images included, the largest over "
     "seeds."
+)
+_PUBLISHED_NOTE = (
+    "The paper does not say of which epoch its own figures are; its authors' code takes the one of "
+    "the highest ACC, chosen by labels."
 )
 _MEMORY = {"peak_memory_mb": "memory", "peak_gpu_memory_mb": "GPU memory"}
 
@@ -50,8 +60,8 @@ def figures(rows: Rows) -> Sheet:
             [
                 *(row.row.title, row.seeds_text, *row.cells(LAST)),
                 *(row.published_cells() if published else ()),
-                "-" if row.seconds is None else f"{row.seconds:,.1f} s",
-                *(_megabytes(row.largest(key)) for key in memory),
+                or_dash(row.seconds, "{:,.1f} s"),
+                *(or_dash(row.largest(key), "{:,.0f} MB") for key in memory),
             ]
             for row in rows
         ],
@@ -110,10 +120,6 @@ def _best(rows: Rows) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def _megabytes(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f} MB"
-
-
 def _run_cells(result: Result[MethodRun]) -> list[str]:
     run, metrics = result.run, result.standing.metrics
     texts = [run.row.title, str(run.seed), state_text(result)]
@@ -126,3 +132,32 @@ def _run_cells(result: Result[MethodRun]) -> list[str]:
         version_text(result),
         f"`{run.folder / 'config.json'}`",
     ]
+
+
+def write_page(rows: Rows, title: str, path: Path) -> Path:
+    """Of rows of which at least one has finished."""
+    sheet = figures(rows)
+    notes = [f"{SPREAD_NOTE} {MEMORY_NOTE}"]
+    if has_published(rows):
+        notes.append(_PUBLISHED_NOTE)
+    scored = [_scores(row) for row in rows] if any(row.values(LAST, "acc") for row in rows) else []
+    overview = Overview(title, sheet.heads, sheet.marked(), notes, scored, shown="One run of each")
+    return write_runs([_one_run(row) for row in rows if row.finished], path, overview)
+
+
+def _scores(row: RowResult[MethodRun]) -> MethodScores:
+    published = {metric: row.published(metric) for metric in METRICS}
+    return MethodScores(
+        row.row.title,
+        {metric: row.values(LAST, metric) for metric in METRICS},
+        {metric: value for metric, value in published.items() if value is not None},
+    )
+
+
+def _one_run(row: RowResult[MethodRun]) -> ComparedRun:
+    """The first that finished; what its method left of its training comes with it."""
+    folder = RunFolder(row.finished[0].run.folder)
+    own = RunFolder(folder.path / METHOD_FOLDER)
+    facts = replace(read_facts(folder), history=own.read_history())
+    sample = read_sample(own) if own.metrics_file.exists() else None
+    return ComparedRun(row.row.title, facts, sample)

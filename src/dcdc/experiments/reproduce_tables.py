@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.experiments.chosen_epoch import CRITERIA, CRITERION_NOTE, METRICS, EpochScores
-from dcdc.experiments.paper import TITLES
-from dcdc.experiments.paper_tables import Table
-from dcdc.experiments.recipe_plan import Options, file_stem, settings_text
-from dcdc.experiments.recipe_run import RecipeRun
-from dcdc.experiments.rows import Result, RowResult, all_results
+from dcdc.experiments.paper import TITLES, Table
+from dcdc.experiments.recipe_runs import Options, RecipeRun, file_stem, settings_text
+from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
 from dcdc.experiments.sheet import (
     SPREAD_NOTE,
     Sheet,
@@ -43,7 +41,7 @@ def figures(rows: Rows) -> Sheet:
                 *(TITLES[row.row.dataset], row.row.title, row.seeds_text, _epochs(row)),
                 *(text for criterion in CRITERIA for text in row.cells(criterion)),
                 *row.published_cells(),
-                "-" if row.seconds is None else f"{row.seconds:,.0f} s",
+                or_dash(row.seconds, "{:,.0f} s"),
             ]
             for row in rows
         ],
