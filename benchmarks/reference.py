@@ -30,8 +30,7 @@ from dcdc.bench.rows import Row
 from dcdc.bench.session import Session
 from dcdc.bench.steps import step_trials
 from dcdc.bench.timing import usual_seconds
-from dcdc.cli.bench import PRESETS, carry_out, check_options, chosen_parts
-from dcdc.cli.bench_table import table_of
+from dcdc.cli.bench import PRESETS, carry_out, check_options, chosen_parts, table_of
 from dcdc.cli.console import wide_out
 from dcdc.cli.faults import exit_codes
 from dcdc.errors import InputError

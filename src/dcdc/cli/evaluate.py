@@ -32,8 +32,7 @@ def evaluate(
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
     else:
-        from dcdc.cli.joining import joined_processes
-        from dcdc.cli.reading import read_images
+        from dcdc.cli.reading import joined_processes, read_images
         from dcdc.run import load
 
         with joined_processes(device) as processes:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet, Report, Target, name_of_source
-from dcdc.cli.joining import joined_processes
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import read_launch
@@ -89,6 +88,7 @@ def fit(
     if tensorboard:
         require_tensorboard()
 
+    from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
     from dcdc.prepare.overrides import Overrides
 

@@ -45,7 +45,7 @@ def predict(
     _check_flags(out, features, copy_to, link_to)
 
     from dcdc.cli.console import note
-    from dcdc.cli.joining import joined_processes
+    from dcdc.cli.reading import joined_processes
     from dcdc.prediction.answers import help_to_answer, images_for
     from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
