@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from dcdc.bench.rows import Row
     from dcdc.bench.session import Session
+    from dcdc.bench.timing import Row
 
 PRESETS = ("cifar10-paper", "digits")
 _WIDEST_NAME = 60
@@ -48,8 +48,8 @@ def bench(
     parts = chosen_parts(what, PARTS)
     check_options(seconds, json_file)
 
-    from dcdc.bench.case import build_case
     from dcdc.bench.session import Session
+    from dcdc.bench.steps import build_case
     from dcdc.bench.timing import usual_seconds
     from dcdc.runtime.device import pick_device
 
@@ -88,8 +88,7 @@ def carry_out(
     """
     import json
 
-    from dcdc.bench.record import record
-    from dcdc.bench.session import measure
+    from dcdc.bench.session import measure, record
     from dcdc.cli.console import note, say, wide_out
     from dcdc.cli.faults import stop
     from dcdc.runtime.atomic_files import write_text
