@@ -18,6 +18,7 @@ from dcdc.cli.experiments import (
     leave,
     own_command,
     print_grid,
+    read_images_for,
 )
 from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
@@ -79,6 +80,7 @@ def compare(
     from dcdc.experiments.method_runs import plan, read_settings
     from dcdc.experiments.rows import summarise
     from dcdc.prepare.prepare_run import with_label_column
+    from dcdc.prepare.presets import PRESETS
     from dcdc.runtime.device import pick_device
 
     chosen = _methods(methods)
@@ -94,16 +96,17 @@ def compare(
     }
     asked = with_values(RunConfig(), {k: v for k, v in flags.items() if v is not None})
     pick_device(device)
-    n_classes = asked.n_clusters or _n_clusters_of(dataset)
+    n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)
     asked = replace(asked, data=with_label_column(asked.data, n_classes))
-    images = _read(asked, quiet)
+    # Every run reads its own, but what cannot be read is told once, and what can is cached.
+    images = read_images_for(device, asked.data, quiet=quiet)
     task = _task(asked, images, dataset)
     folder = out or Path("runs") / "compare" / (dataset or name_of_source(data))
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
-    del images  # every run reads its own
+    del images
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
     ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
     rows = summarise(runs, ended.faults, COMPARE)
@@ -133,21 +136,6 @@ def _check_dataset(name: str | None) -> None:
             f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
             "dcdc data list"
         )
-
-
-def _n_clusters_of(dataset: str | None) -> int | None:
-    from dcdc.prepare.presets import PRESETS
-
-    return PRESETS[dataset].n_clusters if dataset in PRESETS else None
-
-
-def _read(asked: RunConfig, quiet: bool) -> "ImageSet":
-    """Here too, so that what cannot be read is told once, and is in the cache when it can."""
-    from dcdc.cli.reading import read_configured
-    from dcdc.prepare.suggestions import largest_side_for
-
-    side = largest_side_for(asked.train.device)
-    return read_configured(asked.data, largest_side=side, quiet=quiet)
 
 
 def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":

@@ -56,11 +56,12 @@ def list_benchmarks() -> None:
 def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")]) -> None:
     """Say how a benchmark is used, where its files are and who made it."""
     from dcdc.cli.console import say
+    from dcdc.data.benchmarks.catalogue import benchmark
 
     if name == _DIGITS:
         say(_DIGITS_INFO)
         return
-    known = _benchmark(name)
+    known = benchmark(name)
     splits = ", ".join(f"{split} {count:,}" for split, count in known.splits.items())
     answered = " + ".join(known.answered)
     side = f"{known.side} x {known.side} pixels"
@@ -100,10 +101,10 @@ def get(names: Annotated[list[str], typer.Argument(help="Names from dcdc data li
     """Download benchmarks; one that was interrupted is gone on with."""
     from dcdc.cli.console import say
     from dcdc.cli.faults import stop
-    from dcdc.data.benchmarks.catalogue import folder_of, how_to_place, is_here
+    from dcdc.data.benchmarks.catalogue import benchmark, folder_of, how_to_place, is_here
     from dcdc.data.benchmarks.download import fetch
 
-    wanted = [_benchmark(name) for name in dict.fromkeys(names) if name != _DIGITS]
+    wanted = [benchmark(name) for name in dict.fromkeys(names) if name != _DIGITS]
     for known in wanted:
         if known.by_hand and not is_here(known):
             raise InputError(f"{known.name} is not here: {how_to_place(known)}")
@@ -141,12 +142,6 @@ def cache(
     say(f"cache folder {folder} (set DCDC_DATA to choose another)")
     for part in ("downloads", "decoded"):
         say(f"{part:12} {decimal(_bytes_below(folder / part))}")
-
-
-def _benchmark(name: str) -> "Benchmark":
-    from dcdc.data.benchmarks.catalogue import benchmark
-
-    return benchmark(name)
 
 
 @contextmanager
