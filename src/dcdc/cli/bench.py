@@ -1,20 +1,24 @@
 """`dcdc bench`: how fast the steps of a recipe and the perturbations are on this machine."""
 
+import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
 
 from dcdc.bench import PARTS
+from dcdc.cli.arguments import DeviceName, Settings
+from dcdc.cli.console import note, say, wide_out
+from dcdc.cli.faults import stop
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
     from dcdc.bench.session import Session
     from dcdc.bench.timing import Row
 
@@ -27,7 +31,7 @@ def bench(
         list[str] | None,
         typer.Option(help=f"Recipe to measure; repeatable. Default {' and '.join(PRESETS)}."),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceName = "auto",
     what: Annotated[str, typer.Option(help="Parts to measure, with commas between.")] = ",".join(
         PARTS
     ),
@@ -39,10 +43,7 @@ def bench(
         Path | None, typer.Option("--json", metavar="FILE", help="Write everything measured.")
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Measure the training steps of every phase, and the perturbations alone."""
     parts = chosen_parts(what, PARTS)
@@ -86,11 +87,7 @@ def carry_out(
 
     `conclude` may print more, and gives what else to write.
     """
-    import json
-
     from dcdc.bench.session import measure, record
-    from dcdc.cli.console import note, say, wide_out
-    from dcdc.cli.faults import stop
     from dcdc.runtime.atomic_files import write_text
     from dcdc.runtime.device import describe_device
 
@@ -110,7 +107,7 @@ def carry_out(
         stop("interrupted: what was measured before is all there is", 130)
 
 
-def _row_table(rows: Sequence["Row"]) -> "Table":
+def _row_table(rows: Sequence["Row"]) -> Table:
     """A line for each row, under its preset or part."""
     titles = ["", "ms", "n", "spread", "images/s", "copies/s", "warm-up"]
     if any(row.measured and row.measured.peak_gpu_bytes for row in rows):
@@ -125,9 +122,7 @@ def _row_table(rows: Sequence["Row"]) -> "Table":
     return table
 
 
-def table_of(titles: Sequence[str]) -> "Table":
-    from rich.table import Table
-
+def table_of(titles: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(titles[0], max_width=_WIDEST_NAME)
     for title in titles[1:]:
@@ -135,10 +130,7 @@ def table_of(titles: Sequence[str]) -> "Table":
     return table
 
 
-def _cells(row: "Row") -> "list[str | Text]":
-    from rich.filesize import decimal
-    from rich.text import Text
-
+def _cells(row: "Row") -> list[str | Text]:
     measured = row.measured
     if measured is None:
         return [Text(f"  {row.name}\n  not possible: {row.not_possible}")]

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table as Grid
+from rich.text import Text
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
 from dcdc.cli.console import note, say
@@ -171,9 +173,6 @@ def _title(task: "Task", images: "ImageSet") -> str:
 
 
 def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     from dcdc.experiments.compare_tables import figures, write_page, write_tables
 
     grid, sheet = Grid(), figures(rows)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.console import print_scores
 from dcdc.errors import InputError
 
 
@@ -20,7 +21,6 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a run's clusters against the true classes."""
-    from dcdc.cli.console import print_scores
     from dcdc.metrics import score
     from dcdc.run_folder import RunFolder
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table as Grid
 
 from dcdc.cli.arguments import DeviceName, Quiet, Report
 from dcdc.cli.console import say
@@ -175,8 +176,6 @@ def _training(is_over: Callable[[], bool], *, device: str, report: bool, quiet: 
 
 def _show(table: "Table", rows: Sequence["RowResult[RecipeRun]"], settings: str) -> None:
     """The scores of a criterion stand in one cell, spreads below their means."""
-    from rich.table import Table as Grid
-
     from dcdc.experiments.chosen_epoch import CRITERIA, METRICS
     from dcdc.experiments.reproduce_tables import figures
 
