@@ -9,14 +9,7 @@ from pathlib import Path
 from dcdc.experiments.chosen_epoch import LAST, METRICS
 from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
 from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
-from dcdc.experiments.sheet import (
-    SPREAD_NOTE,
-    Sheet,
-    group_heads,
-    state_text,
-    version_text,
-    write_files,
-)
+from dcdc.experiments.sheet import SPREAD_NOTE, Sheet, group_heads, run_cells, write_files
 from dcdc.metrics.scores import is_highest
 from dcdc.report.compare import ComparedRun, Overview, write_runs
 from dcdc.report.facts import read_facts
@@ -25,7 +18,7 @@ from dcdc.report.sample import read_sample
 from dcdc.run_folder import RunFolder
 
 Rows = Sequence[RowResult[MethodRun]]
-MEMORY_NOTE = (
+_MEMORY_NOTE = (
     "Time is the method's own, without the reading of images, the mean over seeds. Memory is the "
     "peak of the process that did nothing else, libraries and images included, the largest over "
     "seeds."
@@ -49,7 +42,7 @@ def write_tables(rows: Rows, title: str, again: str, out: Path) -> list[Path]:
 
 def figures(rows: Rows) -> Sheet:
     """The paper's, and memory of a GPU, only where there are any."""
-    published = has_published(rows)
+    published = _has_published(rows)
     has_gpu = any(row.largest("peak_gpu_memory_mb") is not None for row in rows)
     memory = _MEMORY if has_gpu else {"peak_memory_mb": "memory"}
     heads = ["method", "seeds", *map(str.upper, METRICS)]
@@ -70,12 +63,12 @@ def figures(rows: Rows) -> Sheet:
     )
 
 
-def has_published(rows: Rows) -> bool:
+def _has_published(rows: Rows) -> bool:
     return any(row.row.published is not None for row in rows)
 
 
 def markdown(rows: Rows, title: str, again: str) -> str:
-    lines = [f"## {title}", "", f"{SPREAD_NOTE} {MEMORY_NOTE}", "", f"    {again}", ""]
+    lines = [f"## {title}", "", f"{SPREAD_NOTE} {_MEMORY_NOTE}", "", f"    {again}", ""]
     heads = ["method", "seed", "state", "clusters in use", "device", "dcdc", "config"]
     runs = Sheet(heads, [_run_cells(result) for result in all_results(rows)], len(heads))
     return "\n".join([*lines, *figures(rows).markdown(), "", *runs.markdown()]) + "\n"
@@ -121,24 +114,16 @@ def _best(rows: Rows) -> frozenset[tuple[int, int]]:
 
 
 def _run_cells(result: Result[MethodRun]) -> list[str]:
-    run, metrics = result.run, result.standing.metrics
-    texts = [run.row.title, str(run.seed), state_text(result)]
-    if not metrics:
-        return [*texts, "-", "-", "-", "-"]
-    return [
-        *texts,
-        f"{metrics['health']['active_clusters']} of {metrics['n_clusters']}",
-        str(metrics["device"]),
-        version_text(result),
-        f"`{run.folder / 'config.json'}`",
-    ]
+    metrics = result.standing.metrics
+    used = f"{metrics['health']['active_clusters']} of {metrics['n_clusters']}" if metrics else "-"
+    return [result.run.row.title, *run_cells(result, used)]
 
 
 def write_page(rows: Rows, title: str, path: Path) -> Path:
     """Of rows of which at least one has finished."""
     sheet = figures(rows)
-    notes = [f"{SPREAD_NOTE} {MEMORY_NOTE}"]
-    if has_published(rows):
+    notes = [f"{SPREAD_NOTE} {_MEMORY_NOTE}"]
+    if _has_published(rows):
         notes.append(_PUBLISHED_NOTE)
     scored = [_scores(row) for row in rows] if any(row.values(LAST, "acc") for row in rows) else []
     overview = Overview(title, sheet.heads, sheet.marked(), notes, scored, shown="One run of each")

@@ -53,8 +53,14 @@ class Method:
         return found
 
 
-METHODS: Registry[Method | Callable[..., Clustering]] = Registry("method", "dcdc.methods", {})
-"""As `find_method` reads them: the entry point of an installed package is a function."""
+class _Methods(Registry[Method]):
+    def _load(self, name: str) -> Method:
+        """The entry point of an installed package is the function itself."""
+        point = self._from_outside().get(name)
+        return Method(name, name, f"{point.module}:{point.attr}") if point else super()._load(name)
+
+
+METHODS = _Methods("method", "dcdc.methods", {})
 
 
 def register_method(
@@ -67,7 +73,8 @@ def register_method(
     there, so not of a script or inside another function. `title` stands in tables, by default the
     name.
     """
-    function = function if isinstance(function, str) else _address(function)
+    if not isinstance(function, str):
+        function = f"{function.__module__}:{function.__qualname__}"
     module, colon, place = function.partition(":")
     if not re.fullmatch(r"[\w-]+", name):
         raise InputError(f"method name {name!r} must be of letters, digits, - and _")
@@ -77,15 +84,7 @@ def register_method(
 
 
 def find_method(name: str) -> Method:
-    try:
-        found = METHODS.get(name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"method {name!r} cannot be imported: {error}") from error
-    return found if isinstance(found, Method) else Method(name, name, _address(found))
-
-
-def _address(function: Callable[..., Clustering]) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
+    return METHODS.get(name)
 
 
 def check_task(image_set: ImageSet, n_clusters: int) -> None:
