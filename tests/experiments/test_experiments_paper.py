@@ -12,8 +12,8 @@ from dcdc.cli.words import REPRODUCE
 from dcdc.config import RunConfig, flat
 from dcdc.errors import InputError
 from dcdc.experiments import paper
-from dcdc.experiments.paper_tables import TABLES, rows_of, table
-from dcdc.experiments.recipe_plan import Options, check_settings, file_stem, plan, settings_text
+from dcdc.experiments.paper import TABLES, rows_of, table
+from dcdc.experiments.recipe_runs import Options, check_settings, file_stem, plan, settings_text
 from dcdc.prepare.presets import PRESETS, preset
 
 SIX = ["cifar10", "cifar100-20", "stl10", "imagenet-10", "imagenet-dogs", "tiny-imagenet"]
