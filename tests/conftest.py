@@ -29,8 +29,10 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Tests, and the processes they start, never touch the user's cache."""
+    """Tests, and the processes they start, never touch the user's cache, and train on their own
+    images whatever pretrained backbone is installed."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DCDC_BACKBONE", "scratch")
         patch.setenv("DCDC_DATA", str(tmp_path_factory.mktemp("cache")))
         yield
 

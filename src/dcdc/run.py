@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from dcdc.config import (
     to_mapping,
     with_values,
 )
-from dcdc.data import ImageSet
-from dcdc.data.store import Store, open_store
+from dcdc.data import Data, VectorSet
+from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES
@@ -32,8 +32,10 @@ from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
-from dcdc.prepare.assembly import build_model, build_training
-from dcdc.prepare.resolve import perturbed_copy, resolve
+from dcdc.networks import find_backbone
+from dcdc.networks.feature_vectors import VECTORS
+from dcdc.prepare.assembly import build_model, build_training, open_data
+from dcdc.prepare.resolve import has_stored_features, perturbed_copy, resolve
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.environment import own_commit, own_version
@@ -41,7 +43,7 @@ from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
-Baseline = Callable[[ImageSet, int, int], np.ndarray]
+Baseline = Callable[[Data, int, int], np.ndarray]
 """Images, clusters and a seed in, N assignments out."""
 NO_BASELINES: Mapping[str, Baseline] = {}
 
@@ -60,7 +62,7 @@ class RunResult:
 
 def run(
     config: RunConfig,
-    image_set: ImageSet,
+    image_set: Data,
     *,
     folder: RunFolder | None = None,
     resume: bool = False,
@@ -93,7 +95,7 @@ def run(
 
 def _run(
     config: RunConfig,
-    image_set: ImageSet,
+    image_set: Data,
     folder: RunFolder | None,
     resume: bool,
     observer: Observer,
@@ -163,14 +165,15 @@ def _run(
     return RunResult(config, training.model, assigned, metrics, history, stopped_by)
 
 
-def _what_must_agree(config: RunConfig, image_set: ImageSet, model: TrainedModel) -> dict[str, str]:
-    ends = image_set.images[[0, -1]].tobytes()
+def _what_must_agree(config: RunConfig, image_set: Data, model: TrainedModel) -> dict[str, str]:
+    rows = image_set.vectors if isinstance(image_set, VectorSet) else image_set.images
+    ends = rows[[0, -1]].tobytes()
     names = "\0".join((image_set.names[0], image_set.names[-1]))
     settings = {key: value for key, value in flat(config).items() if key not in NEUTRAL_KEYS}
     return {
         "dcdc": own_version(),
         "torch": torch.__version__.split("+")[0],
-        "images": f"{image_set.images.shape}, {_digest(ends + names.encode())}",
+        "images": f"{rows.shape}, {_digest(ends + names.encode())}",
         "settings": _digest(json.dumps(settings).encode()),
         "weights": _digest(tensors_to_bytes(model.network.state_dict())),
     }
@@ -187,10 +190,15 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     # A network trained in bfloat16 on a GPU answers in float32 on a CPU.
     here = with_values(stored, {"train.device": device, "train.precision": "auto"})
     network = stored.network
-    if None in (stored.n_clusters, stored.data.size, network.mean, network.std):
+    needed: dict[str, Any] = {"n_clusters": stored.n_clusters}
+    if network.backbone == VECTORS:
+        needed |= {"data.n_features": stored.data.n_features}
+    else:
+        needed |= {"data.size": stored.data.size}
+        needed |= {"network.mean": network.mean, "network.std": network.std}
+    if None in needed.values():
         raise InputError(
-            f"{folder.config_file} does not describe a model: it needs n_clusters, data.size, "
-            "network.mean and network.std"
+            f"{folder.config_file} does not describe a model: it needs {', '.join(needed)}"
         )
     try:
         model = build_model(here, processes)
@@ -217,12 +225,13 @@ def _training_features(folder: RunFolder, model: TrainedModel) -> Callable[[], A
     return partial(folder.read_training_features, model.network.n_features)
 
 
-def add_sample(folder: RunFolder, image_set: ImageSet, device: str = "auto") -> None:
+def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None:
     """Writes what a report shows of `image_set`, the run's own images, by the run's model."""
     config = read_config(folder)
     with cpu_threads(config.train.threads):
         model = load(folder.path, device)
-        sample = _sample(config, model, open_store(image_set.images, model.device))
+        store = open_data(config, model, image_set, SilentObserver())
+        sample = _sample(config, model, store)
         folder.write_sample(sample._asdict())
 
 
@@ -271,20 +280,38 @@ def _longer(config: RunConfig, stored: RunConfig) -> list[str]:
     return [f"{name}.epochs"] if grows else []
 
 
-def _metrics(config: RunConfig, image_set: ImageSet, assigned: Assigned) -> dict[str, Any]:
+def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:
     targets = image_set.targets
     return {
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
-        "image_shape": list(image_set.image_shape),
+        **_shape(image_set),
+        "backbone": _backbone(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
         "health": partition_health(assigned.probabilities).to_dict(),
     }
 
 
+def _shape(image_set: Data) -> dict[str, Any]:
+    if isinstance(image_set, VectorSet):
+        return {"n_features": image_set.n_features}
+    return {"image_shape": list(image_set.image_shape)}
+
+
+def _backbone(config: RunConfig) -> dict[str, Any]:
+    """Whose weights the features come from: figures with pretrained ones are marked as such."""
+    name = config.network.backbone
+    if name == VECTORS:
+        return {"name": name, "pretrained": None}
+    known = find_backbone(name).pretrained
+    if known is None:
+        return {"name": name, "pretrained": None}
+    return {"name": name, "frozen": config.network.frozen, "pretrained": asdict(known)}
+
+
 def _baselines(
-    config: RunConfig, image_set: ImageSet, methods: Mapping[str, Baseline]
+    config: RunConfig, image_set: Data, methods: Mapping[str, Baseline]
 ) -> dict[str, dict[str, float]]:
     if image_set.targets is None:
         return {}
@@ -297,7 +324,7 @@ def _baselines(
 
 def _write_results(
     folder: RunFolder,
-    image_set: ImageSet,
+    image_set: Data,
     model: TrainedModel,
     assigned: Assigned,
     metrics: dict[str, Any],
@@ -319,10 +346,11 @@ def _write_results(
 
 
 def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:
-    return take_sample(model, store, perturbed_copy(config, 1), config.train.seed)
+    copy = None if has_stored_features(config.network) else perturbed_copy(config, 1)
+    return take_sample(model, store, copy, config.train.seed)
 
 
-def target_names(image_set: ImageSet) -> list[str] | None:
+def target_names(image_set: Data) -> list[str] | None:
     if image_set.targets is None:
         return None
     return [image_set.class_names[code] for code in image_set.targets]

@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
-from dcdc.engine.cluster_head_start import SHARPNESS, start_head_by_k_means
+from dcdc.engine.cluster_head_start import SHARPNESS, start_heads_by_k_means
 from dcdc.metrics import cluster_accuracy
 
 
@@ -19,7 +19,7 @@ def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_the_head_puts_every_image_with_its_nearest_centre():
     features, targets = blobs()
     head = nn.Linear(16, 4)
-    start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
+    start_heads_by_k_means([head], len(features), features.__getitem__, [1])
     with torch.no_grad():
         logits = head(torch.from_numpy(features))
     assert cluster_accuracy(targets, logits.argmax(1).numpy()) == 1.0
@@ -31,7 +31,7 @@ def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
     features, targets = blobs()
     heads = [nn.Linear(16, 4) for _ in range(2)]
     for head in heads:
-        start_head_by_k_means(head, len(features), features.__getitem__, seed=1)
+        start_heads_by_k_means([head], len(features), features.__getitem__, [1])
     assert torch.equal(heads[0].weight, heads[1].weight)
     with torch.no_grad():
         found = heads[0](torch.from_numpy(features)).argmax(1).numpy()
@@ -47,7 +47,7 @@ def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
     found = {}
     for spherical in (False, True):
         head = nn.Linear(16, 4)
-        start_head_by_k_means(head, len(features), features.__getitem__, 1, spherical)
+        start_heads_by_k_means([head], len(features), features.__getitem__, [1], spherical)
         with torch.no_grad():
             logits = head(torch.from_numpy(features))
         found[spherical] = cluster_accuracy(targets, logits.argmax(1).numpy())
@@ -71,7 +71,7 @@ def test_k_means_has_as_many_threads_as_torch(spherical, monkeypatch):
     try:
         with threadpool_limits(2):  # of every library that is loaded: torch's may be one of them
             torch.set_num_threads(1)
-            start_head_by_k_means(nn.Linear(80, 3), 200, features.__getitem__, 0, spherical)
+            start_heads_by_k_means([nn.Linear(80, 3)], 200, features.__getitem__, [0], spherical)
     finally:
         torch.set_num_threads(before)
     assert seen

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.engine.neighbours import nearest_neighbours, with_partners
+from dcdc.engine.neighbours import choose_partners, nearest_neighbours
 
 CPU = torch.device("cpu")
 
@@ -65,17 +65,16 @@ def test_more_neighbours_than_others_are_refused(k):
         nearest_neighbours(features(5), k, CPU)
 
 
-def test_after_a_batch_comes_one_neighbour_of_each_of_its_images():
+def test_a_partner_is_one_neighbour_of_each_image_of_a_batch():
     neighbours = nearest_neighbours(features(20), 3, CPU)
     batches = torch.randperm(20, generator=torch.Generator().manual_seed(1)).view(4, 5)
     drawn: dict[int, set[int]] = {image: set() for image in range(20)}
     generator = torch.Generator().manual_seed(0)
     for _ in range(60):
-        both = with_partners(batches, neighbours, generator)
-        assert both.shape == (4, 10)
-        assert torch.equal(both[:, :5], batches)
+        partners = choose_partners(batches, neighbours, generator)
+        assert partners.shape == (4, 5)
         for image, partner in zip(
-            both[:, :5].flatten().tolist(), both[:, 5:].flatten().tolist(), strict=True
+            batches.flatten().tolist(), partners.flatten().tolist(), strict=True
         ):
             drawn[image].add(partner)
     assert drawn == {image: set(row) for image, row in enumerate(neighbours.tolist())}
@@ -84,12 +83,12 @@ def test_after_a_batch_comes_one_neighbour_of_each_of_its_images():
 def test_partners_are_drawn_image_by_image_and_follow_from_the_generator():
     neighbours = nearest_neighbours(features(40), 2, CPU)
     batches = torch.arange(40).view(1, 40)
-    draw = lambda seed: with_partners(  # noqa: E731
+    draw = lambda seed: choose_partners(  # noqa: E731
         batches, neighbours, torch.Generator().manual_seed(seed)
     )
     assert torch.equal(draw(3), draw(3))
     assert not torch.equal(draw(3), draw(4))
-    is_nearest = draw(3)[0, 40:] == neighbours[:, 0]
+    is_nearest = draw(3)[0] == neighbours[:, 0]
     assert 5 < is_nearest.sum() < 35
 
 

@@ -45,8 +45,8 @@ def test_other_channels_are_refused(model):
 
 
 def test_pixels_at_its_size_are_answered_as_a_set_is(model, tiny_set, monkeypatch):
-    features, assigned = model.look_at_pixels(tiny_set.images)
+    features, assigned = model.look_at_rows(tiny_set.images)
     assert np.allclose(features, model.transform(tiny_set.images), atol=1e-6)
     assert np.allclose(assigned.probabilities, model.predict_proba(tiny_set.images), atol=1e-6)
     monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 7)
-    assert model.look_at_pixels(tiny_set.images)[0].shape == (48, 256)
+    assert model.look_at_rows(tiny_set.images)[0].shape == (48, 256)

@@ -29,6 +29,7 @@ def _measure(batch_size: int, captured: bool, device: torch.device, seconds: flo
     config = preset(PRESET)
     n_repeats = heads_of(config).n_repeats
     original, perturbed = original_copy(config), perturbed_copy(config, n_repeats)
+    assert original is not None
     side = original.size
     images = torch.randint(
         0, 256, (batch_size, 3, side, side), dtype=torch.uint8, device=device

@@ -28,7 +28,7 @@ from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
-    from dcdc.data import ImageSet
+    from dcdc.data import Data as Images
     from dcdc.experiments.method_runs import MethodRun, Task
     from dcdc.experiments.rows import RowResult
 
@@ -140,7 +140,7 @@ def _check_dataset(name: str | None) -> None:
         )
 
 
-def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
+def _task(asked: RunConfig, images: "Images", dataset: str | None) -> "Task":
     from dcdc.experiments.method_runs import Task
     from dcdc.methods.registry import check_task
 
@@ -154,7 +154,7 @@ def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
     if asked.data.size is not None:
         named["size"] = asked.data.size
     return Task(
-        data=replace(asked.data, size=images.side),
+        data=replace(asked.data, size=getattr(images, "side", None)),
         n_clusters=n_clusters,
         dataset=dataset or images.known_as,
         device=asked.train.device,
@@ -162,14 +162,12 @@ def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
     )
 
 
-def _title(task: "Task", images: "ImageSet") -> str:
+def _title(task: "Task", images: "Images") -> str:
+    from dcdc.cli.reading import described
     from dcdc.experiments.paper import TITLES
 
-    height, width, channels = images.image_shape
-    return (
-        f"{TITLES.get(task.dataset, task.data.source)}: {images.n_images:,} images of "
-        f"{height}x{width}x{channels}, {task.n_clusters} clusters"
-    )
+    title = TITLES.get(task.dataset, task.data.source)
+    return f"{title}: {described(images)}, {task.n_clusters} clusters"
 
 
 def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:

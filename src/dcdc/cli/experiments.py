@@ -17,7 +17,7 @@ from dcdc.errors import InputError, Words
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig
-    from dcdc.data import ImageSet
+    from dcdc.data import Data
     from dcdc.experiments.rows import RowResult
     from dcdc.experiments.sequence import Ended
 
@@ -61,7 +61,7 @@ def carry_out(
     return carry_out(runs, work, is_over=is_over, say=say, warn=note, words=words)
 
 
-def read_images_for(device: str, data: "DataConfig", *, quiet: bool) -> "ImageSet":
+def read_images_for(device: str, data: "DataConfig", *, quiet: bool) -> "Data":
     """With the largest side that is read there."""
     from dcdc.cli.reading import read_configured
     from dcdc.prepare.suggestions import largest_side_for

@@ -16,7 +16,7 @@ from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
-    from dcdc.data import ImageSet
+    from dcdc.data import Data
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
     from dcdc.prepare.overrides import Overrides
@@ -31,20 +31,36 @@ def fit(
         str | None,
         typer.Argument(
             metavar="DATA",
-            help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, or a name "
-            "from dcdc data list. Not needed with --resume.",
+            help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, feature "
+            "vectors (.npy, .npz, Parquet, CSV, .safetensors), or a name from dcdc data list. Not "
+            "needed with --resume.",
         ),
     ] = None,
     clusters: Annotated[int | None, typer.Option(help="Number of clusters.")] = None,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="Network that makes features: efficientnet-lite0, timm:NAME, hf:NAME, "
+            "torchvision:NAME, file:PATH, a name as resnet18, or scratch to train one."
+        ),
+    ] = None,
+    fine_tune: Annotated[
+        bool,
+        typer.Option("--fine-tune", help="Train the pretrained backbone too; else it is frozen."),
+    ] = False,
     epochs: Annotated[int | None, typer.Option(help="Times every head sees every image.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Column or array of feature vectors, where there are several."),
+    ] = None,
     on_bad: Annotated[
         str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
     ] = None,
@@ -79,7 +95,10 @@ def fit(
         "train.seed": seed,
         "data.size": size,
         "data.target": target,
+        "data.column": column,
         "data.on_bad": on_bad,
+        "network.backbone": backbone,
+        "network.frozen": False if fine_tune else None,
         "data.source": data,
     }
     if resume and overwrite:
@@ -90,6 +109,7 @@ def fit(
     from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
     from dcdc.prepare.overrides import Overrides
+    from dcdc.prepare.pretrained_choice import from_scratch
 
     given = {key: value for key, value in flags.items() if value is not None}
     overrides = Overrides(
@@ -97,7 +117,7 @@ def fit(
         preset_name,
         {} if config_file is None else read_toml(config_file),
     )
-    asked = overrides.alone()
+    asked = from_scratch(overrides).alone()
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
@@ -137,7 +157,7 @@ class _Manner:
     report: bool
     processes: "Processes"
 
-    def read(self, data: "DataConfig", largest_side: int | None = None) -> "ImageSet":
+    def read(self, data: "DataConfig", largest_side: int | None = None) -> "Data":
         from dcdc.cli.reading import read_configured
 
         limits = {} if largest_side is None else {"largest_side": largest_side}
@@ -183,7 +203,7 @@ def _resume(run_path: Path, overrides: "Overrides", manner: "_Manner") -> None:
 
 def _train(
     config: "RunConfig",
-    image_set: "ImageSet",
+    image_set: "Data",
     folder: "RunFolder | None",
     run_path: Path,
     resume: bool,
@@ -254,7 +274,8 @@ def _default_run(source: str) -> Path:
 
 
 def _announce(prepared: "Prepared", manner: "_Manner") -> None:
-    from dcdc.cli.recipe_lines import batch, copies, explained, length
+    from dcdc.cli.reading import described
+    from dcdc.cli.recipe_lines import backbone_lines, batch, copies, explained, length
 
     if manner.quiet:
         return
@@ -262,12 +283,14 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     if prepared.passed_over is not None:
         name = prepared.passed_over
         note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
+    for line in backbone_lines(prepared):
+        note(line)
     if manner.processes.size > 1:
         note(f"{manner.processes.size} processes share every batch")
-    height, width, channels = image_set.image_shape
-    counts = [f"{image_set.n_images:,} images of {height}x{width}x{channels}"]
-    if image_set.extra is not None:
-        counts.append(f"{len(image_set.extra):,} more for the over-clustering head alone")
+    counts = [described(image_set)]
+    extra = getattr(image_set, "extra", None)
+    if extra is not None:
+        counts.append(f"{len(extra):,} more for the over-clustering head alone")
     if image_set.skipped:
         counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
     column = f" (column {config.data.target})" if config.data.target else ""

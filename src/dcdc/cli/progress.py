@@ -69,6 +69,37 @@ class ProgressObserver:
                 f"{record['seconds']:.1f} s"
             )
 
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        if self.progress is None:
+            yield self._plain_count(what)
+            return
+        task = self.progress.add_task(what, total=None, epoch=what, state="")
+        started = time.perf_counter()
+
+        def count(done: int, total: int) -> None:
+            assert self.progress is not None
+            rate = done / (time.perf_counter() - started)
+            self.progress.update(task, completed=done, total=total, state=f"{rate:,.0f} images/s")
+
+        try:
+            yield count
+        finally:
+            self.progress.remove_task(task)
+
+    def _plain_count(self, what: str) -> Callable[[int, int], None]:
+        """A line for each tenth that is done, where there is no terminal."""
+        told = 0
+
+        def count(done: int, total: int) -> None:
+            nonlocal told
+            tenth = 10 * done // total
+            if tenth > told and not self.quiet:
+                told = tenth
+                note(f"{what}: {done:,} of {total:,} images")
+
+        return count
+
     def note(self, message: str) -> None:
         if not self.quiet:
             note(message)

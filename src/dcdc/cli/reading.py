@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
@@ -11,7 +10,7 @@ from dcdc.config import DataConfig
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
-    from dcdc.data import ImageSet, Skipped
+    from dcdc.data import Data, Skipped
     from dcdc.runtime.processes import Processes
 
 _MOST_SKIPPED_SHOWN = 5
@@ -33,27 +32,28 @@ def joined_processes(device: str) -> "Iterator[Processes]":
 
 def read_configured(
     data: DataConfig, processes: "Processes | None" = None, *, quiet: bool, **how: Any
-) -> "ImageSet":
+) -> "Data":
     """A run's own images, as its config names them."""
-    wanted = asdict(data)
-    return read_images(wanted.pop("source"), processes, **wanted, **how, quiet=quiet)
+    from dcdc.prepare.prepare_run import how_to_read
+
+    return read_images(data.source, processes, **how_to_read(data), **how, quiet=quiet)
 
 
 def read_images(
     source: str, processes: "Processes | None" = None, *, quiet: bool, **how: Any
-) -> "ImageSet":
-    """`how` as dcdc.data.load_images takes it: size, largest_side, target, on_bad."""
-    from dcdc.data import label_columns, load_images
+) -> "Data":
+    """`how` as dcdc.data.load_data takes it: size, largest_side, target, on_bad."""
+    from dcdc.data import label_columns, load_data
 
     def on_wait() -> None:
         if not quiet:
             note("another run is reading the same images: waiting for it")
 
-    def read() -> "ImageSet":
+    def read() -> "Data":
         with decoding(quiet=quiet) as progress:
             n_others = processes.size - 1 if processes else 0
             told = _told_once(progress, n_others, quiet=quiet)
-            return load_images(source, **how, progress=told, on_wait=on_wait)
+            return load_data(source, **how, progress=told, on_wait=on_wait)
 
     image_set = _in_turn(processes, read) if processes else read()
     tell_skipped(image_set.skipped)
@@ -64,12 +64,22 @@ def read_images(
     return image_set
 
 
-def _in_turn(processes: "Processes", read: Callable[[], "ImageSet"]) -> "ImageSet":
+def _in_turn(processes: "Processes", read: Callable[[], "Data"]) -> "Data":
     """The first process of a host reads, and the others find what it has cached."""
     if not processes.joined:
         return read()
     found = processes.with_barrier(read if processes.is_first_of_host else lambda: None)
     return processes.with_barrier(lambda: read() if found is None else found)
+
+
+def described(data: "Data") -> str:
+    """How many there are, and of which shape."""
+    from dcdc.data import VectorSet
+
+    if isinstance(data, VectorSet):
+        return f"{data.n_images:,} feature vectors of {data.n_features}"
+    height, width, channels = data.image_shape
+    return f"{data.n_images:,} images of {height}x{width}x{channels}"
 
 
 def tell_skipped(skipped: "Sequence[Skipped]") -> None:

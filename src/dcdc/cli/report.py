@@ -10,7 +10,7 @@ from dcdc.cli.console import note, say
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
-    from dcdc.data import ImageSet
+    from dcdc.data import Data
     from dcdc.run_folder import RunFolder
 
 
@@ -69,7 +69,7 @@ def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
     say(f"report: {write_report(folder, image_set)}")
 
 
-def _add_sample(folder: "RunFolder", image_set: "ImageSet", quiet: bool) -> None:
+def _add_sample(folder: "RunFolder", image_set: "Data", quiet: bool) -> None:
     """For a run that left none, as those of earlier versions."""
     from dcdc.report.facts import read_facts
     from dcdc.run import add_sample

@@ -28,6 +28,9 @@ class PhaseSettings:
     is_scored: ClassVar[bool] = True
     """Whether the partition is looked at after its epochs: not where no head has begun."""
 
+    reads_vectors: ClassVar[bool] = False
+    """Whether it can train on feature vectors, which have no perturbed copies."""
+
     epochs: int = 0
     """0: the phase is left out."""
     batch_size: int | None = None

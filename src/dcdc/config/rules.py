@@ -34,6 +34,10 @@ def check_config(config: "RunConfig") -> None:
         "0 (no over-clustering head) or at least 2",
     )
     at_least(1, "network.sub_heads", network.sub_heads)
+    rate = network.backbone_rate
+    require(0 < rate <= 1, "network.backbone_rate", rate, "above 0, up to 1")
+    side = network.input_size
+    require(side is None or 8 <= side <= 1024, "network.input_size", side, "8 to 1024 pixels")
     for name, phase in zip(config.phase_names, config.phases, strict=True):
         phase.check(name, config)
     _check_first_batch(config)

@@ -10,21 +10,35 @@ Precision = Literal["auto", "float32", "bfloat16"]
 @dataclass(frozen=True)
 class DataConfig:
     source: str = ""
-    """Built-in name, folder of images, Parquet, list of paths, .npy or .npz file."""
+    """Built-in name, folder of images, Parquet, list of paths, .npy or .npz file; or a file of
+    feature vectors."""
     size: int | None = None
     """Side in pixels that images are brought to; None: the source's own."""
     target: str | None = None
     """Label column of Parquet or of a list, to score against; "none": no labels."""
     on_bad: Literal["refuse", "skip"] = "refuse"
     """What to do with an image that cannot be read."""
+    column: str | None = None
+    """Which column, array or tensor holds the feature vectors, where several could."""
+    n_features: int | None = None
+    """Of a feature vector; None: the source's own, or it holds images."""
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
     backbone: str = "resnet18"
-    """A registered one: dcdc.networks.BACKBONES. Unpooled: the stages see the image at its full
-    size, for tiny images; four times the work. Small: for tiny images on a CPU. Patches: for photos
-    there; its dictionary is found first."""
+    """A registered one (dcdc.networks.BACKBONES), or a pretrained one: timm:NAME, hf:NAME,
+    torchvision:NAME, file:PATH. Unpooled: the stages see the image at its full size, for tiny
+    images; four times the work. Small: for tiny images on a CPU. Patches: for photos there; its
+    dictionary is found first. Vectors: features are given."""
+    frozen: bool = False
+    """A pretrained backbone's weights stay as they are: its features are computed once and kept,
+    and the heads train on them."""
+    backbone_rate: float = 1.0
+    """Learning rate of the backbone, as a share of the phase's: below 1 where pretrained weights
+    are fine-tuned."""
+    input_size: int | None = None
+    """Side in pixels that a pretrained backbone is given; None: its own."""
     sobel: bool = False
     over_clusters: int = 70
     """Clusters of the over-clustering head; 0: no such head."""

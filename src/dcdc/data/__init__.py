@@ -25,13 +25,14 @@ from dcdc.data.sources import (
 )
 from dcdc.data.targets import encode_targets
 from dcdc.data.vector_arrays import from_vectors
-from dcdc.data.vector_set import VectorSet
+from dcdc.data.vector_set import Data, VectorSet
 
 __all__ = [
     "BUILT_IN",
     "IMAGE_EXTENSIONS",
     "SOURCES",
     "BadImage",
+    "Data",
     "Encoded",
     "ImageSet",
     "Listing",

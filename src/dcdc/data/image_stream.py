@@ -120,7 +120,7 @@ def _stream_arrays(
     if file.is_file():
         content = files_fingerprint(file.parent, [(file.name, file.stat())])
     else:
-        content = _content_digest(images)
+        content = content_digest(images)
     shape = (size, size, channels)
     return ImageStream(
         where=str(source),
@@ -142,7 +142,8 @@ def _joined(blocks: list[Block]) -> Block:
     )
 
 
-def _content_digest(images: NDArray[np.uint8]) -> str:
+def content_digest(images: NDArray[np.uint8]) -> str:
+    """Of every pixel, with flat memory."""
     digest = hashlib.sha256(repr(images.shape).encode())
     step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
     for start in range(0, len(images), step):

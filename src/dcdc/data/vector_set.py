@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.image_set import Skipped
+from dcdc.data.image_set import ImageSet, Skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,3 +67,7 @@ def _assert_features(vectors: NDArray[Any]) -> None:
     assert vectors.dtype in (np.float16, np.float32), vectors.dtype
     assert vectors.ndim == 2, vectors.shape
     assert min(vectors.shape) >= 1, vectors.shape
+
+
+Data = ImageSet | VectorSet
+"""What a run groups."""

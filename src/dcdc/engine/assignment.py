@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcdc.augment import to_float
 from dcdc.networks import ClusteringNetwork, NetworkOutput
 
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
@@ -47,7 +46,7 @@ def assign_images(
     prepare: Callable[[Tensor], Tensor],
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Assigned:
-    """Chunks of uint8 images on the network's device, brought to size by `prepare`."""
+    """Chunks of a store, on the network's device; `prepare` makes them what the network takes."""
     outputs = _outputs(network, chunks, prepare, autocast)
     return Assigned(_as_array(_answer(output) for output in outputs))
 
@@ -97,9 +96,9 @@ def _outputs(
     try:
         with torch.inference_mode():
             for chunk in chunks:
-                images = prepare(to_float(chunk))  # in full precision, as in training
+                images = prepare(chunk)  # in full precision, as in training
                 # One alone is shown twice: for a single image convolutions add up in another order.
-                shown = images if len(images) > 1 else images.repeat(2, 1, 1, 1)
+                shown = images if len(images) > 1 else torch.cat([images, images])
                 with autocast():
                     output = network(shown, heads)
                 yield output.first(len(images))

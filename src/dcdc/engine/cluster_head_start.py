@@ -7,7 +7,7 @@ shaped gives them a good one to improve.
 Shapes: N images, D features, K clusters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -23,78 +23,92 @@ from dcdc.runtime.seeding import derive_seed
 MOST_IMAGES = 20_000
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
-
-
 MOST_DIRECTIONS = 64
 """Of unit features, in which their K-Means looks: the same centres in a tenth of the time."""
+STARTS = 20
+"""Of K-Means for one head. Several heads have one start each: they are to differ, and the loss
+chooses among them later."""
 
 
 def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spherical: bool) -> None:
     """Every cluster head of the model, from the features that the images have now; of several
     processes the first looks for the centres."""
-    features_of = partial(model.features_of, store)
+    heads: list[nn.Linear] = []
+    seeds: list[int] = []
     for number, name in enumerate(model.network.sub_heads(CLUSTER_HEAD)):
         head = model.network.heads[name]
         assert isinstance(head, nn.Linear)
-        path = ("head start", number) if number else ("head start",)
-        by_first = partial(
-            start_head_by_k_means,
-            *(head, store.n_answered, features_of, derive_seed(seed, *path), spherical),
-            only_look=not model.processes.is_first,
-        )
-        model.processes.with_barrier(by_first)
-        model.processes.broadcast([head.weight, head.bias])
+        heads.append(head)
+        seeds.append(derive_seed(seed, *(("head start", number) if number else ("head start",))))
+    by_first = partial(
+        start_heads_by_k_means,
+        *(heads, store.n_answered, partial(model.features_of, store), seeds, spherical),
+        only_look=not model.processes.is_first,
+    )
+    model.processes.with_barrier(by_first)
+    model.processes.broadcast([weight for head in heads for weight in (head.weight, head.bias)])
 
 
 @torch.no_grad()
-def start_head_by_k_means(
-    head: nn.Linear,
+def start_heads_by_k_means(
+    heads: Sequence[nn.Linear],
     n_images: int,
     features_of: Callable[[np.ndarray], np.ndarray],
-    seed: int,
+    seeds: Sequence[int],
     spherical: bool = False,
     *,
     only_look: bool = False,
 ) -> None:
-    """Sets `head` so that its arg-max is the nearest of K centres of the images' features.
+    """Sets each head so that its arg-max is the nearest of K centres of the images' features.
 
     `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
     say little about what an image shows. The head sees the lengths all the same, so its arg-max is
     then the nearest centre but for images of unusual length near a border. `only_look` helps to
-    find the features, and leaves the head to another process.
+    find the features, and leaves the heads to another process.
     """
-    random = np.random.default_rng(seed)
+    randoms = [np.random.default_rng(seed) for seed in seeds]
     rows = np.arange(n_images)
     if n_images > MOST_IMAGES:
-        rows = np.sort(random.choice(n_images, MOST_IMAGES, replace=False))
+        rows = np.sort(randoms[0].choice(n_images, MOST_IMAGES, replace=False))
     features = features_of(rows)
     if only_look:
         return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
-    given = features / lengths if spherical else features
-    centres = _centres(given, head.out_features, int(random.integers(2**31)), spherical)
-    # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.
-    middle = centres.mean(axis=0)
-    weight = centres - middle
-    bias = -0.5 * ((centres**2).sum(axis=1) - (middle**2).sum())
-    if spherical:
-        bias = bias * lengths.mean()
-    scale = SHARPNESS / max((features @ weight.T + bias).std(), 1e-8)
-    head.weight.copy_(torch.from_numpy(weight * scale))
-    head.bias.copy_(torch.from_numpy(bias * scale))
+    points, back = _reduced(features / lengths if spherical else features, spherical)
+    n_init = STARTS if len(heads) == 1 else 1
+    for head, random in zip(heads, randoms, strict=True):
+        seed = int(random.integers(2**31))
+        centres = back(_centres(points, head.out_features, seed, n_init))
+        # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.
+        middle = centres.mean(axis=0)
+        weight = centres - middle
+        bias = -0.5 * ((centres**2).sum(axis=1) - (middle**2).sum())
+        if spherical:
+            bias = bias * lengths.mean()
+        scale = SHARPNESS / max((features @ weight.T + bias).std(), 1e-8)
+        head.weight.copy_(torch.from_numpy(weight * scale))
+        head.bias.copy_(torch.from_numpy(bias * scale))
 
 
-def _centres(features: np.ndarray, n_clusters: int, seed: int, spherical: bool) -> np.ndarray:
+def _centres(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
     """K x D"""
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
 
-    k_means = KMeans(n_clusters, n_init=20, random_state=seed)
     with library_threads():
-        if not spherical or min(features.shape) <= MOST_DIRECTIONS:
-            return np.asarray(k_means.fit(features).cluster_centers_)
+        k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
+    return np.asarray(k_means.cluster_centers_)
+
+
+def _reduced(
+    features: np.ndarray, spherical: bool
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """The points that K-Means looks at, and what brings its centres back to features."""
+    if not spherical or min(features.shape) <= MOST_DIRECTIONS:
+        return features, lambda centres: centres
+    with library_threads():
         middle = features.mean(axis=0)
         away = features - middle
         # eigh sorts ascending: the last directions hold the most variance.
         directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
-        return np.asarray(k_means.fit(away @ directions).cluster_centers_ @ directions.T + middle)
+        return away @ directions, lambda centres: centres @ directions.T + middle

@@ -23,8 +23,10 @@ def held_out_loss(
     *,
     batch_size: int,
     seed: int,
+    partners: Tensor | None = None,
 ) -> float:
-    """The mean over full batches of a fixed order under fixed draws, both by `seed`.
+    """The mean over full batches of a fixed order under fixed draws, both by `seed`. `partners`
+    are the rows (N) that stand beside feature vectors, in the place of perturbed copies.
 
     Of the head that answers; statistics are those of the trained norms, not of the batch.
     """
@@ -32,6 +34,8 @@ def held_out_loss(
     order = derive_generator(seed, "held-out order")
     batches = epoch_batches(store.n_answered, batch_size, order)
     batches = batches[: max(1, MOST_IMAGES // batch_size)]
+    if partners is not None:
+        batches = torch.cat([batches, partners[batches]], dim=1)
     draws = derive_generator(seed, "held-out draws", device=device)
     heads = (network.answering_head,)
     was_training = network.training

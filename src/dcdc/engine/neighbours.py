@@ -13,11 +13,16 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.heads import EMPTY
 
 _CHUNK = 2048
+_FEATURES_AT_ONCE = 16 * _CHUNK
+MOST_CANDIDATES = {"cpu": 25_000, "cuda": 100_000, "mps": 25_000}
+"""Images among which the neighbours of more images are looked for."""
 
 
 def find_neighbours(model: TrainedModel, store: Store, k: int) -> Tensor:
     """N x k, of all images of the store by the features that they have now; of several processes
     the first looks for them."""
+    if len(store) > MOST_CANDIDATES[model.device.type]:
+        return _among_candidates(model, store, k)
     features = model.features_of(store, np.arange(len(store)))
     processes = model.processes
     found = torch.empty((len(features), k), dtype=torch.int64)
@@ -31,6 +36,35 @@ def find_neighbours(model: TrainedModel, store: Store, k: int) -> Tensor:
     return found
 
 
+def _among_candidates(model: TrainedModel, store: Store, k: int) -> Tensor:
+    """Of each image, the nearest among an even sample of the answered ones: the features of all
+    would not fit in memory, nor all pairs in the time there is."""
+    n_candidates = MOST_CANDIDATES[model.device.type]
+    chosen = np.unique(np.linspace(0, store.n_answered - 1, n_candidates).astype(np.int64))
+    candidates = _directions(model.features_of(store, chosen), model.device)
+    rows = torch.from_numpy(chosen)
+    found = []
+    for start in range(0, len(store), _FEATURES_AT_ONCE):
+        some = np.arange(start, min(start + _FEATURES_AT_ONCE, len(store)))
+        features = _directions(model.features_of(store, some), model.device)
+        numbered = torch.split(torch.from_numpy(some), _CHUNK)
+        for chunk, numbers in zip(torch.split(features, _CHUNK), numbered, strict=True):
+            near = rows[(chunk @ candidates.T).topk(k + 1, dim=1).indices.cpu()]
+            found.append(_without_itself(near, numbers))
+    return torch.cat(found)
+
+
+def _without_itself(near: Tensor, rows: Tensor) -> Tensor:
+    """n x k of n x (k + 1): the image itself goes, or else the farthest."""
+    is_itself = near == rows[:, None]
+    is_itself[:, -1] |= ~is_itself.any(dim=1)
+    return near[~is_itself].view(len(near), -1)
+
+
+def _directions(features: np.ndarray, device: torch.device) -> Tensor:
+    return F.normalize(torch.from_numpy(features).to(device), dim=1, eps=EMPTY)
+
+
 @torch.no_grad()
 def nearest_neighbours(
     features: np.ndarray, k: int, device: torch.device, n_answered: int | None = None
@@ -42,7 +76,7 @@ def nearest_neighbours(
     n_answered = len(features) if n_answered is None else n_answered
     if not 1 <= k < n_answered:
         raise ValueError(f"{n_answered} images do not have {k} neighbours each")
-    rows = F.normalize(torch.from_numpy(features).to(device), dim=1, eps=EMPTY)
+    rows = _directions(features, device)
     found = []
     for start in range(0, len(rows), _CHUNK):
         affinity = rows[start : start + _CHUNK] @ rows.T
@@ -52,8 +86,8 @@ def nearest_neighbours(
     return torch.cat(found)
 
 
-def with_partners(batches: Tensor, neighbours: Tensor, generator: torch.Generator) -> Tensor:
-    """steps x 2B from steps x B: after each batch, one neighbour of each of its images."""
+def choose_partners(batches: Tensor, neighbours: Tensor, generator: torch.Generator) -> Tensor:
+    """steps x B: one neighbour of each image of the batches."""
     k = neighbours.shape[1]
     chosen = torch.randint(k, batches.shape, generator=generator)
-    return torch.cat([batches, neighbours[batches, chosen]], dim=1)
+    return neighbours[batches, chosen]

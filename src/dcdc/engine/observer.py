@@ -1,5 +1,7 @@
 """What the trainer tells those who watch; nothing below the entry points prints."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # the entry points that watch start without torch
@@ -16,6 +18,10 @@ class Observer(Protocol):
     def on_epoch(self, record: dict[str, Any]) -> None:
         """An epoch is finished: its line of the history."""
 
+    def counting(self, what: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Of a stage before training: what it gives hears how much is done, and of how much."""
+        ...
+
     def note(self, message: str) -> None:
         """How the run is being done."""
 
@@ -24,6 +30,9 @@ class Observer(Protocol):
 
 
 class SilentObserver:
+    def counting(self, what: str) -> AbstractContextManager[Callable[[int, int], None]]:  # noqa: ARG002
+        return nullcontext(lambda *_: None)
+
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         pass
 
@@ -45,6 +54,9 @@ class PassingObserver:
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
+
+    def counting(self, what: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        return self.observer.counting(what)
 
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         self.observer.on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)

@@ -62,14 +62,24 @@ class Adam(Optimiser):
         betas: tuple[float, float] = BETAS,
         *,
         fused: bool = False,
+        slower: Iterable[nn.Parameter] = (),
+        factor: float = 1.0,
     ) -> None:
+        """`slower` are those of the parameters whose rate is `factor` times the others'."""
         super().__init__(parameters, lr)
         self.betas = betas
         self.fused = fused
+        self.slower, self.factor = {id(parameter) for parameter in slower}, factor
 
     @torch.no_grad()
     def step(self) -> None:
         moving = [parameter for parameter in self.parameters if parameter.grad is not None]
+        slower = [parameter for parameter in moving if id(parameter) in self.slower]
+        self._move([parameter for parameter in moving if id(parameter) not in self.slower], self.lr)
+        if slower:
+            self._move(slower, self.lr * self.factor)
+
+    def _move(self, moving: list[nn.Parameter], lr: float | Tensor) -> None:
         states = [self._state_of(parameter) for parameter in moving]
         adam(
             list(moving),
@@ -82,7 +92,7 @@ class Adam(Optimiser):
             amsgrad=False,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            lr=self.lr,
+            lr=lr,
             weight_decay=0.0,
             eps=EPS,
             maximize=False,

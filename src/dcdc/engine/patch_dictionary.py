@@ -27,12 +27,11 @@ _SOFTENED = 0.1
 """Added to the variance of whitened patches: what hardly varies is noise."""
 
 
-def start_backbone(context: TrainingContext) -> None:
-    """What a backbone takes from the images before any training; most take nothing."""
+def start_patch_backbone(context: TrainingContext) -> None:
+    """Of several processes the first finds it."""
     network, processes = context.network, context.processes
     backbone = network.backbone
-    if not isinstance(backbone, PatchBackbone):
-        return
+    assert isinstance(backbone, PatchBackbone)
     context.observer.note("a dictionary of patches is found first, in about a minute or less")
     original, perturbed = context.model.original_copy, context.perturbed_copy(1)
     by_first = partial(

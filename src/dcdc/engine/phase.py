@@ -45,7 +45,7 @@ class Phase(PhaseSettings):
     def initialise_cluster_head(self, context: TrainingContext) -> None:
         """Called too where training stops before the cluster head began, so that it can answer."""
 
-    def index_rows(self) -> int:
+    def index_rows(self, *, of_vectors: bool = False) -> int:  # noqa: ARG002
         """Rows of the store that a step reads for each image of its batch."""
         return 1
 

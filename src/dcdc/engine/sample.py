@@ -9,6 +9,8 @@ import numpy as np
 
 from dcdc.augment import PerturbedCopy
 from dcdc.data.store import Store
+from dcdc.data.vector_store import VectorStore
+from dcdc.engine.neighbours import nearest_neighbours
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
@@ -28,13 +30,13 @@ class Sample(NamedTuple):
     view_assign: np.ndarray
     """v x K float32."""
     view_assign_perturbed: np.ndarray
-    """v x K float32, of one perturbed copy each."""
+    """v x K float32, of one perturbed copy each; of feature vectors, of the nearest neighbour."""
 
 
 def take_sample(
     model: TrainedModel,
     store: Store,
-    perturbed_copy: PerturbedCopy,
+    perturbed_copy: PerturbedCopy | None,
     seed: int,
     *,
     most_images: int = MOST_IMAGES,
@@ -44,8 +46,15 @@ def take_sample(
     rows = choose_rows(store.n_answered, most_images, derive_seed(seed, "sample"))
     features, assigned = model.look_at(store, rows)
     viewed = choose_balanced(assigned.assignments, most_views, derive_seed(seed, "views"))
-    generator = derive_generator(seed, "perturbed views", device=model.device)
-    perturbed = model.assign_perturbed(store, rows[viewed], perturbed_copy, generator)
+    if isinstance(store, VectorStore):
+        nearest = nearest_neighbours(features, 1, model.device)[:, 0].numpy()
+        perturbed = assigned.probabilities[nearest[viewed]]
+    else:
+        assert perturbed_copy is not None
+        generator = derive_generator(seed, "perturbed views", device=model.device)
+        perturbed = model.assign_perturbed(
+            store, rows[viewed], perturbed_copy, generator
+        ).probabilities
     largest = np.finfo(np.float16).max
     return Sample(
         rows=rows,
@@ -53,7 +62,7 @@ def take_sample(
         assign=assigned.probabilities,
         view_rows=rows[viewed],
         view_assign=assigned.probabilities[viewed],
-        view_assign_perturbed=perturbed.probabilities,
+        view_assign_perturbed=perturbed,
     )
 
 

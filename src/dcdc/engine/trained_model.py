@@ -5,7 +5,6 @@ Shapes: N images, D features, K clusters.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.data import ImageSet, from_arrays
+from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
+from dcdc.data import Data, VectorSet, from_arrays, from_vectors
 from dcdc.data.store import Store, open_store
+from dcdc.data.vector_store import open_vector_store
 from dcdc.engine import model_files
 from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
 from dcdc.engine.cluster_names import write_names
@@ -36,22 +36,25 @@ GPU_CHUNK = 4096
 
 
 class TrainedModel:
-    """Takes images as training did: arrays of any usual layout are brought to its size."""
+    """Takes images as training did: arrays of any usual layout are brought to its size. A model of
+    feature vectors takes N x D numbers."""
 
     def __init__(
         self,
         network: ClusteringNetwork,
-        original_copy: OriginalCopy,
+        original_copy: OriginalCopy | None,
         *,
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
         config: Mapping[str, Any] | None = None,
         processes: Processes = ALONE,
     ) -> None:
-        """`config`: the plain values it was built from; without them it cannot be saved. Of several
+        """`original_copy`: None where the network is given feature vectors.
+
+        `config`: the plain values it was built from; without them it cannot be saved. Of several
         `processes` each answers for a share of the images, and all have the whole answer."""
         self.network = network
-        self.original_copy = original_copy
+        self._original_copy = original_copy
         self.device = device
         self.autocast = autocast
         self.config = config
@@ -64,6 +67,16 @@ class TrainedModel:
         """n x D of some training images, where they are kept; read when asked for."""
 
     @property
+    def takes_vectors(self) -> bool:
+        """Whether it is given feature vectors, not images."""
+        return self._original_copy is None
+
+    @property
+    def original_copy(self) -> OriginalCopy:
+        assert self._original_copy is not None, "of a model that takes images"
+        return self._original_copy
+
+    @property
     def size(self) -> int:
         return self.original_copy.size
 
@@ -72,6 +85,8 @@ class TrainedModel:
         """Images of a forward pass."""
         if self.device.type != "cuda":
             return CHUNK
+        if self.takes_vectors:
+            return GPU_CHUNK
         return max(64, GPU_CHUNK * 32**2 // self.size**2)
 
     def predict(self, images: ArrayLike) -> np.ndarray:
@@ -125,25 +140,34 @@ class TrainedModel:
         model_files.write_config(path / model_files.CONFIG, config)
         return path
 
-    def image_set(self, images: ArrayLike) -> ImageSet:
+    def image_set(self, images: ArrayLike) -> Data:
+        if self.takes_vectors:
+            return from_vectors(images, may_be_equal=True)
         return from_arrays(images, size=self.size)
 
-    def assign(self, image_set: ImageSet) -> Assigned:
+    def assign(self, image_set: Data) -> Assigned:
         return self.assign_store(self._store_of(image_set))
 
-    def features(self, image_set: ImageSet) -> np.ndarray:
+    def features(self, image_set: Data) -> np.ndarray:
         store = self._store_of(image_set)
         return self.features_of(store, np.arange(len(store)))
 
-    def _store_of(self, image_set: ImageSet) -> Store:
+    def _store_of(self, image_set: Data) -> Store:
         n_sharing = self.processes.launch.local_size
-        return open_store(self._checked(image_set).images, self.device, n_sharing=n_sharing)
+        self._check(image_set)
+        if isinstance(image_set, VectorSet):
+            return open_vector_store(image_set.vectors, self.device, n_sharing=n_sharing)
+        return open_store(image_set.images, self.device, n_sharing=n_sharing)
+
+    def prepare(self, rows: torch.Tensor) -> torch.Tensor:
+        """What the network is given of a store's rows: feature vectors as they are, of images the
+        original copy, centred."""
+        return rows if rows.ndim == 2 else self.original_copy.centre(to_float(rows))
 
     def assign_store(self, store: Store) -> Assigned:
         def assign(rows: slice) -> np.ndarray:
             chunks = store.in_chunks(self.chunk, rows)
-            centre, autocast = self.original_copy.centre, self.autocast
-            return assign_images(self.network, chunks, centre, autocast).probabilities
+            return assign_images(self.network, chunks, self.prepare, self.autocast).probabilities
 
         (probabilities,) = self._shared(store.n_answered, lambda rows: (assign(rows),))
         return Assigned(probabilities)
@@ -153,8 +177,7 @@ class TrainedModel:
 
         def extract(part: slice) -> tuple[np.ndarray]:
             chunks = self._chunks_of(store, rows[part])
-            centre, autocast = self.original_copy.centre, self.autocast
-            return (extract_features(self.network, chunks, centre, autocast),)
+            return (extract_features(self.network, chunks, self.prepare, self.autocast),)
 
         (features,) = self._shared(len(rows), extract)
         return features
@@ -164,8 +187,7 @@ class TrainedModel:
 
         def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
             chunks = self._chunks_of(store, rows[part])
-            centre, autocast = self.original_copy.centre, self.autocast
-            features, assigned = look_at_images(self.network, chunks, centre, autocast)
+            features, assigned = look_at_images(self.network, chunks, self.prepare, self.autocast)
             return features, assigned.probabilities
 
         features, probabilities = self._shared(len(rows), look)
@@ -181,11 +203,13 @@ class TrainedModel:
         found = answer(own if n_own or not n_rows else slice(0, 1))
         return tuple(self.processes.all_gather_arrays(part[:n_own], n_rows) for part in found)
 
-    def look_at_pixels(self, images: NDArray[np.uint8]) -> tuple[np.ndarray, Assigned]:
-        """Features and assignments of a few images, N x S x S x C at the model's size."""
-        pixels = torch.tensor(images, device=self.device).permute(0, 3, 1, 2)
-        chunks = torch.split(pixels, self.chunk)
-        return look_at_images(self.network, chunks, self.original_copy.centre, self.autocast)
+    def look_at_rows(self, rows: NDArray[Any]) -> tuple[np.ndarray, Assigned]:
+        """Features and assignments of a few images, N x S x S x C at the model's size, or of a few
+        feature vectors."""
+        given = torch.tensor(rows, device=self.device)
+        given = given.float() if given.ndim == 2 else given.permute(0, 3, 1, 2)
+        chunks = torch.split(given, self.chunk)
+        return look_at_images(self.network, chunks, self.prepare, self.autocast)
 
     def assign_perturbed(
         self,
@@ -196,21 +220,35 @@ class TrainedModel:
     ) -> Assigned:
         """Of one perturbed copy of some of a store's images."""
         assert perturbed_copy.n_repeats == 1, perturbed_copy.n_repeats
-        prepare = partial(perturbed_copy, generator=generator)
+
+        def prepare(images: torch.Tensor) -> torch.Tensor:
+            return perturbed_copy(to_float(images), generator=generator)
+
         chunks = self._chunks_of(store, rows)
         return assign_images(self.network, chunks, prepare, self.autocast)
 
     def _chunks_of(self, store: Store, rows: np.ndarray) -> Iterator[torch.Tensor]:
         return (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self.chunk))
 
-    def _checked(self, image_set: ImageSet) -> ImageSet:
+    def _check(self, image_set: Data) -> None:
+        if isinstance(image_set, VectorSet):
+            if image_set.n_features != self.network.n_features:
+                raise InputError(
+                    f"the model was trained on vectors of {self.network.n_features} features, "
+                    f"these have {image_set.n_features}: give those of the same backbone"
+                )
+            return
+        if self.takes_vectors:
+            raise InputError(
+                "the model was trained on feature vectors, these are images: give the features of "
+                "the same backbone"
+            )
         wanted = self.network.in_channels
         if image_set.channels != wanted:
             raise InputError(
                 f"the model was trained on images of {wanted} channel(s), "
                 f"these have {image_set.channels}: convert them first"
             )
-        return image_set
 
 
 def _none_known() -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dcdc.data.order import epoch_batches
+from dcdc.engine.backbone_start import start_backbone
 from dcdc.engine.checkpoints import (
     CHECKPOINTS,
     Checkpoint,
@@ -22,7 +23,6 @@ from dcdc.engine.context import TrainingContext
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.optimiser import Optimiser
-from dcdc.engine.patch_dictionary import start_backbone
 from dcdc.engine.plan import Place, Plan
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step

@@ -1,6 +1,6 @@
 """The copies of images that a step sees: drawn, then applied.
 
-Shapes: B images, r perturbed copies of each.
+Shapes: B images, r perturbed copies of each; of feature vectors, 2B rows.
 """
 
 from collections.abc import Callable
@@ -58,6 +58,21 @@ class OriginalAndPerturbed:
         if not self.partners:
             return images, images
         first, second = images.chunk(2)
+        return first, second
+
+
+class VectorPairs:
+    """Feature vectors and their partners, the second half of a batch: nothing is drawn, since
+    neighbours stand in the place of perturbed copies."""
+
+    def draw(self, rows: Tensor, generator: Generator) -> None:
+        pass
+
+    def part(self, draw: None, rows: slice) -> None:
+        pass
+
+    def copies(self, rows: Tensor, draw: None) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        first, second = rows.chunk(2)
         return first, second
 
 

@@ -18,6 +18,8 @@ FIT_FLAGS = {
     "train.device": "--device",
     "data.size": "--size",
     "data.target": "--target",
+    "data.column": "--column",
     "data.on_bad": "--on-bad",
+    "network.backbone": "--backbone",
 }
 """Settings that `dcdc fit` has an option of their own for."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from dcdc.engine.interruption import Interruption
-from dcdc.engine.observer import Observer
+from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.experiments.method_runs import ERRORS, MethodRun
 from dcdc.runtime.atomic_files import write_text
@@ -138,7 +138,7 @@ def _end(run: MethodRun, code: int, said: str) -> str:
     return f"its process ended with {last}; more in {run.folder / ERRORS}"
 
 
-class Relay:
+class Relay(SilentObserver):
     """The child's observer. Steps are counted, not told one by one, and terms are not read."""
 
     def __init__(self, lines: TextIO) -> None:

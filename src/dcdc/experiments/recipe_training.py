@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dcdc.config import DataConfig
-from dcdc.data import ImageSet, label_columns
+from dcdc.data import Data, label_columns
 from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError
 from dcdc.experiments.recipe_runs import RecipeRun, filled_in
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class Training:
     """What the command line brings: the reading of images, the progress, and what follows a run."""
 
-    read: Callable[[DataConfig], ImageSet]
+    read: Callable[[DataConfig], Data]
     watch: Callable[[], AbstractContextManager[Observer]]
     is_over: Callable[[], bool]
-    after: Callable[[RunFolder, ImageSet], Any] = lambda _folder, _images: None
-    _last: tuple[DataConfig, ImageSet] | None = field(default=None, init=False)
+    after: Callable[[RunFolder, Data], Any] = lambda _folder, _images: None
+    _last: tuple[DataConfig, Data] | None = field(default=None, init=False)
 
     def work(self, planned: RecipeRun, begun: bool) -> None:
         """Trains it, or goes on with what was begun; returns when it is done."""
@@ -49,20 +49,20 @@ class Training:
             run(config, image_set, folder=folder, resume=begun, observer=watcher)
         self.after(folder, image_set)
 
-    def _images(self, data: DataConfig) -> ImageSet:
+    def _images(self, data: DataConfig) -> Data:
         """Those of the run before, where they are the same."""
         if self._last is None or self._last[0] != data:
             self._last = None  # two sets need not fit into memory
             self._last = data, self.read(data)
         return self._last[1]
 
-    def _scored_images(self, data: DataConfig, _largest_side: int) -> ImageSet:
+    def _scored_images(self, data: DataConfig, _largest_side: int) -> Data:
         images = self._images(data)
         _require_classes(data.source, images)
         return images
 
 
-def _require_classes(source: str, image_set: ImageSet) -> None:
+def _require_classes(source: str, image_set: Data) -> None:
     """A table is of scores: what has none must not show after the training."""
     if image_set.targets is not None:
         return

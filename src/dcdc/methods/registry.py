@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from dcdc.data import ImageSet
+from dcdc.data import Data, VectorSet
 from dcdc.errors import InputError, TrainingError
 from dcdc.methods.context import Clustering, Context
 from dcdc.registry import Registry
@@ -40,7 +40,7 @@ class Method:
 
     def cluster(
         self,
-        image_set: ImageSet,
+        image_set: Data,
         n_clusters: int,
         seed: int,
         context: Context | None = None,
@@ -87,7 +87,7 @@ def find_method(name: str) -> Method:
     return METHODS.get(name)
 
 
-def check_task(image_set: ImageSet, n_clusters: int) -> None:
+def check_task(image_set: Data, n_clusters: int) -> None:
     """What no method can do: too few images, one cluster, nothing to tell apart."""
     n_images = image_set.n_images
     if not 2 <= n_clusters <= n_images:
@@ -95,8 +95,8 @@ def check_task(image_set: ImageSet, n_clusters: int) -> None:
             f"{n_clusters} clusters for {n_images} images",
             remedy=f"give {{n_clusters}} from 2 to {n_images}",
         )
-    first = image_set.images[:1]
-    if all((image_set.images[i : i + 4096] == first).all() for i in range(0, n_images, 4096)):
+    rows = image_set.vectors if isinstance(image_set, VectorSet) else image_set.images
+    if all((rows[i : i + 4096] == rows[:1]).all() for i in range(0, n_images, 4096)):
         raise InputError(f"all {n_images} images are the same: there is nothing to tell apart")
 
 

@@ -66,6 +66,7 @@ BACKBONES: Registry[Backbone] = Registry(
         "resnet18-unpooled": "dcdc.networks.resnet:RESNET18_UNPOOLED",
         "small": "dcdc.networks.backbones:SMALL",
         "patches": "dcdc.networks.patches:PATCHES",
+        "vectors": "dcdc.networks.feature_vectors:GIVEN",
         "efficientnet-lite0": "dcdc.networks.pretrained.efficientnet_lite0:EFFICIENTNET_LITE0",
     },
 )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dcdc.networks.copy_group_norm import require_copy_group_norms
-from dcdc.networks.layers import Dense, Normalise, Sobel, front
+from dcdc.networks.feature_vectors import Directions
+from dcdc.networks.layers import Dense, Normalise, Sobel, front, resized
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"
@@ -32,7 +34,8 @@ class NetworkOutput:
 
 
 class ClusteringNetwork(nn.Module):
-    """Images in [0, 1], B x C x H x W, to features and the assignments of the heads asked for."""
+    """Images in [0, 1], B x C x H x W, or feature vectors, B x D, to features and the assignments
+    of the heads asked for."""
 
     def __init__(
         self,
@@ -45,13 +48,18 @@ class ClusteringNetwork(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         n_sub_heads: int = 1,
+        input_size: int | None = None,
+        takes_vectors: bool = False,
     ) -> None:
         """`backbone` has an attribute `n_features`, and takes images of `in_channels`, or with
         `sobel` of two. `n_sub_heads` heads of each role; where there are several, the first answers
-        until `answer_by` says which."""
+        until `answer_by` says which. Images of another side are resized to `input_size`. With
+        `takes_vectors` the heads see directions of features, so that they can train on features
+        alone: those of a frozen backbone, or given ones."""
         super().__init__()
         require_copy_group_norms(backbone)
         self.in_channels = in_channels
+        self.input_size = input_size
         self.memory_format = torch.contiguous_format
         self.normalise = Normalise(mean, std)
         self.sobel = Sobel() if sobel else None
@@ -59,6 +67,7 @@ class ClusteringNetwork(nn.Module):
         n_features = backbone.n_features
         assert isinstance(n_features, int)
         self.n_features = n_features
+        self.directions = Directions(n_features) if takes_vectors else None
         roles = {CLUSTER_HEAD: n_clusters}
         if n_over_clusters:
             roles[OVER_CLUSTERING_HEAD] = n_over_clusters
@@ -117,6 +126,8 @@ class ClusteringNetwork(nn.Module):
 
     def preprocess(self, images: Tensor) -> Tensor:
         """What the backbone is given."""
+        if self.input_size is not None:
+            images = resized(images, self.input_size)
         x = front(images, self.normalise, self.sobel).contiguous(memory_format=self.memory_format)
         if x.shape[1] == 1 and self.memory_format == torch.channels_last:
             # One channel is laid out both ways at once; convolutions tell by the strides.
@@ -124,15 +135,33 @@ class ClusteringNetwork(nn.Module):
         return x
 
     def features(self, images: Tensor) -> Tensor:
+        """Of images, or of feature vectors as the backbone makes them."""
+        features = self.raw_features(images) if images.ndim == 4 else images
+        return features if self.directions is None else self.directions(features)
+
+    def raw_features(self, images: Tensor) -> Tensor:
+        """The backbone's own."""
         features: Tensor = self.backbone(self.preprocess(images))
         return features
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
         """`heads` are roles, all of whose sub-heads answer, or single sub-heads."""
         features = self.features(images)
-        names = [name for head in heads for name in self.sub_heads(head)]
-        assign = {name: _softmax(self.heads[name](features)) for name in names}
+        assign: dict[str, Tensor] = {}
+        for head in heads:
+            names = self.sub_heads(head)
+            if len(names) == 1:
+                assign[names[0]] = _softmax(self.heads[names[0]](features))
+            else:
+                assign |= zip(names, map(_softmax, self._logits(names, features)), strict=True)
         return NetworkOutput(features, assign)
+
+    def _logits(self, names: tuple[str, ...], features: Tensor) -> tuple[Tensor, ...]:
+        """The logits of several sub-heads by one product: they may be many, and each is small."""
+        heads = [head for name in names if isinstance(head := self.heads[name], nn.Linear)]
+        weight = torch.cat([head.weight for head in heads])
+        bias = torch.cat([head.bias for head in heads])
+        return F.linear(features, weight, bias).chunk(len(names), dim=1)
 
 
 def _softmax(logits: Tensor) -> Tensor:

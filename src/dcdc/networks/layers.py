@@ -52,6 +52,13 @@ def front(images: Tensor, normalise: Normalise, sobel: Sobel | None) -> Tensor:
         return x if sobel is None else sobel(x)
 
 
+def resized(images: Tensor, side: int) -> Tensor:
+    """To `side` x `side`, as the preprocessing of pretrained backbones does it."""
+    if images.shape[-1] == side:
+        return images
+    return F.interpolate(images, (side, side), mode="bicubic", antialias=True).clamp(0, 1)
+
+
 class Grid(nn.Module):
     """Average pooling to a grid; nothing to do (and a tenth of the step saved) where it fits."""
 

@@ -18,12 +18,13 @@ from torch import Tensor
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import RunConfig
 from dcdc.config.rules import above_zero, at_least, require
+from dcdc.data.vector_store import VectorStore
 from dcdc.engine.cluster_head_start import initialise_by_k_means
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.neighbours import find_neighbours, with_partners
-from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.neighbours import choose_partners, find_neighbours
+from dcdc.engine.objectives import Objective, StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
-from dcdc.engine.views import OriginalAndPerturbed
+from dcdc.engine.views import OriginalAndPerturbed, VectorPairs
 from dcdc.errors import InputError
 from dcdc.losses import LOSSES, LossFunction
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
@@ -36,6 +37,7 @@ class Heads(Phase):
     kind = "heads"
     label = "heads"
     color = "#2b8a3e"
+    reads_vectors = True
 
     epochs: int = 200
     """An epoch shows every image once to every head."""
@@ -53,7 +55,8 @@ class Heads(Phase):
     spherical: on their directions alone, for features of instance contrast."""
     neighbours: int = 0
     """The perturbed copies are of one of this many nearest neighbours, by the features with which
-    the phase begins; 0: of the image itself."""
+    the phase begins; 0: of the image itself. Of feature vectors, the neighbour itself stands in
+    their place."""
     loss: str = "dcdc"
     """A registered one: dcdc.losses.LOSSES. dcdc: the two views and balance, by the settings below;
     iic: mutual information, which has no settings."""
@@ -127,15 +130,21 @@ class Heads(Phase):
                 spherical=self.initialisation == "spherical-k-means",
             )
 
-    def index_rows(self) -> int:
-        return 2 if self.neighbours else 1
+    def index_rows(self, *, of_vectors: bool = False) -> int:
+        return 2 if self.neighbours or of_vectors else 1
 
     def batches(
         self, batches: Tensor, context: TrainingContext, generator: torch.Generator
     ) -> Tensor:
-        if not self.neighbours:
+        neighbours, store = context.state.get(NEIGHBOURS), context.store
+        if neighbours is None and not isinstance(store, VectorStore):
             return batches
-        return with_partners(batches, context.state[NEIGHBOURS], generator)
+        partners = batches
+        if neighbours is not None:
+            partners = choose_partners(batches, neighbours, generator)
+        if isinstance(store, VectorStore) and store.has_copies:
+            partners = partners + store.n_answered
+        return torch.cat([batches, partners], dim=1)
 
     def end_epoch(self, context: TrainingContext, means: Mapping[str, float]) -> None:
         """Of several cluster heads, the one whose loss over the epoch was the lowest answers."""
@@ -143,7 +152,9 @@ class Heads(Phase):
         if len(names) > 1 and names[0] in means:  # they trained in this epoch
             context.network.answer_by(min(names, key=means.__getitem__))
 
-    def objective(self, context: TrainingContext, tools: StepTools) -> "HeadsObjective":
+    def objective(self, context: TrainingContext, tools: StepTools) -> Objective:
+        if isinstance(context.store, VectorStore):
+            return VectorHeadsObjective(self.loss_function(), tools)
         return HeadsObjective(
             context.model.original_copy,
             context.perturbed_copy(self.n_repeats),
@@ -172,19 +183,10 @@ def heads_of(config: RunConfig) -> Heads:
     raise InputError("no phase trains the heads", remedy="list heads in {phases}")
 
 
-class HeadsObjective(OriginalAndPerturbed):
+class HeadsLoss:
     """A loss over each head's assignments of both copies: the two contrastive views, or another."""
 
-    def __init__(
-        self,
-        original_copy: OriginalCopy,
-        perturbed_copy: PerturbedCopy,
-        loss: LossFunction,
-        tools: StepTools,
-        *,
-        partners: bool = False,
-    ) -> None:
-        super().__init__(original_copy, perturbed_copy, partners=partners, applied=tools.applied)
+    def __init__(self, loss: LossFunction, tools: StepTools) -> None:
         self._loss, self.tools = tools.compiled(loss), tools
 
     def loss(
@@ -204,6 +206,28 @@ class HeadsObjective(OriginalAndPerturbed):
             if len(names) > 1:
                 terms |= {name: loss.total for name, loss in zip(names, losses, strict=True)}
         return torch.stack(totals).sum(), terms
+
+
+class HeadsObjective(OriginalAndPerturbed, HeadsLoss):
+    """Of the copies of images."""
+
+    def __init__(
+        self,
+        original_copy: OriginalCopy,
+        perturbed_copy: PerturbedCopy,
+        loss: LossFunction,
+        tools: StepTools,
+        *,
+        partners: bool = False,
+    ) -> None:
+        OriginalAndPerturbed.__init__(
+            self, original_copy, perturbed_copy, partners=partners, applied=tools.applied
+        )
+        HeadsLoss.__init__(self, loss, tools)
+
+
+class VectorHeadsObjective(VectorPairs, HeadsLoss):
+    """Of feature vectors and their neighbours."""
 
 
 def _mean(values: Sequence[Tensor]) -> Tensor:

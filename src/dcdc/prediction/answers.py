@@ -150,7 +150,7 @@ class Answers:
             empty = pa.RecordBatch.from_pylist([], self.schema)
             features = np.empty((0, self.model.network.n_features), np.float32)
             return Answered(empty, features, clusters, block.skipped)
-        features, assigned = self.model.look_at_pixels(block.pixels)
+        features, assigned = self.model.look_at_rows(block.pixels)
         found = assigned.assignments
         clusters[np.array(kept) - start] = found
         runner_up, runner_up_confidence = assigned.runner_up()

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.config import RunConfig, to_mapping
-from dcdc.data import ImageSet
+from dcdc.data import Data, VectorSet
 from dcdc.data.store import Store, open_store
+from dcdc.data.vector_store import VectorStore, open_vector_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.held_out_loss import held_out_loss
+from dcdc.engine.neighbours import find_neighbours
 from dcdc.engine.objectives import Function, Passes, StepTools, as_it_is, one_pass, two_passes
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.optimiser import Adam, Optimiser
@@ -30,20 +32,23 @@ from dcdc.engine.views import Apply, Copy
 from dcdc.errors import InputError
 from dcdc.metrics import health_warnings, partition_health, score
 from dcdc.networks import (
-    BACKBONES,
     ClusteringNetwork,
     WeightGradientStream,
     build_backbone,
+    find_backbone,
     share_statistics,
 )
+from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.layers import Sobel
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.resolve import (
     batch_sizes,
+    has_stored_features,
     original_copy,
     perturbed_copy,
     resolve_precision,
 )
+from dcdc.prepare.stored_features import stored_features
 from dcdc.runtime.batch_share import BatchShare
 from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
 from dcdc.runtime.processes import ALONE, Processes
@@ -61,9 +66,14 @@ def build_network(config: RunConfig, *, for_training: bool = False) -> Clusterin
     phases need beside backbone and heads."""
     settings = config.network
     assert config.n_clusters is not None
-    assert settings.mean is not None
-    assert settings.std is not None
-    in_channels = len(settings.mean)
+    mean, std = settings.mean, settings.std
+    if settings.backbone == VECTORS:
+        assert config.data.n_features is not None
+        in_channels, mean, std = config.data.n_features, (0.0,), (1.0,)
+    else:
+        assert mean is not None
+        assert std is not None
+        in_channels = len(mean)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(config.train.seed, "weights"))
         backbone = build_backbone(
@@ -75,9 +85,11 @@ def build_network(config: RunConfig, *, for_training: bool = False) -> Clusterin
             n_clusters=config.n_clusters,
             n_over_clusters=settings.over_clusters,
             sobel=settings.sobel,
-            mean=settings.mean,
-            std=settings.std,
+            mean=mean,
+            std=std,
             n_sub_heads=settings.sub_heads,
+            input_size=settings.input_size,
+            takes_vectors=has_stored_features(settings),
         )
         for phase in config.active_phases.values() if for_training else ():
             assert isinstance(phase, Phase)
@@ -104,7 +116,7 @@ def build_model(
     choose_fastest_convolutions(device)
     network = build_network(config, for_training=for_training).to(device)
     # Fastest with the channels last; but for a deep backbone on a CPU (docs/log.md).
-    if device.type != "cpu" or BACKBONES.get(config.network.backbone).suits_cpu:
+    if device.type != "cpu" or find_backbone(config.network.backbone).suits_cpu:
         network.lay_out(torch.channels_last)
     return TrainedModel(
         network,
@@ -116,7 +128,7 @@ def build_model(
     )
 
 
-def build_plan(config: RunConfig, image_set: ImageSet, network: ClusteringNetwork) -> Plan:
+def build_plan(config: RunConfig, image_set: Data, network: ClusteringNetwork) -> Plan:
     named = config.active_phases
     phases = [phase for phase in named.values() if isinstance(phase, Phase)]
     sizes = batch_sizes(config)
@@ -126,12 +138,18 @@ def build_plan(config: RunConfig, image_set: ImageSet, network: ClusteringNetwor
         batch_sizes=tuple(sizes[name] for name in named),
         heads=network.roles,
         n_images=image_set.n_images,
-        n_extra=0 if image_set.extra is None else len(image_set.extra),
+        n_extra=_n_extra(config, image_set),
         seed=config.train.seed,
         evaluate_every=config.train.evaluate_every,
         checkpoint_every=config.train.checkpoint_every,
         keep_checkpoints=config.train.keep_checkpoints,
     )
+
+
+def _n_extra(config: RunConfig, image_set: Data) -> int:
+    if has_stored_features(config.network) or isinstance(image_set, VectorSet):
+        return 0  # features are of the answered images alone
+    return 0 if image_set.extra is None else len(image_set.extra)
 
 
 @dataclass(frozen=True)
@@ -143,7 +161,7 @@ class Training:
 
 def build_training(
     config: RunConfig,
-    image_set: ImageSet,
+    image_set: Data,
     observer: Observer,
     folder: Path | None,
     processes: Processes = ALONE,
@@ -155,17 +173,19 @@ def build_training(
     network, device = model.network, model.device
     if weights is not None:
         network.load_finished(weights)
+    else:
+        load_pretrained(config, network)
     if processes.joined:
         share_statistics(network, processes)
-    store = open_store(image_set.images, device, image_set.extra, processes.launch.local_size)
-    observer.note(f"images {store.description}")
+    store = open_data(config, model, image_set, observer)
+    observer.note(f"{_what_is_held(store)} {store.description}")
     plan = build_plan(config, image_set, network)
     context = build_context(config, model, store, observer)
     optimiser = _optimiser(config, network, device, plan.phases[0].learning_rate)
     generator = torch.Generator(device=device)
     compiled = _compiled(config, device, plan, observer)
     capture = CudaCapture() if device.type == "cuda" and config.train.capture else None
-    height, width, _ = image_set.image_shape
+    n_pixels = _pixels(image_set)
     steps: list[Step] = []
     for phase, batch_size in zip(plan.phases, plan.batch_sizes, strict=True):
         share = BatchShare(processes, batch_size) if processes.joined else None
@@ -177,12 +197,12 @@ def build_training(
             store=store,
             objective=phase.objective(context, tools),
             generator=generator,
-            gradient_stream=_gradient_stream(device, n_images * height * width),
+            gradient_stream=_gradient_stream(device, n_images * n_pixels),
             share=share,
         )
         step: Step = eager
         if capture is not None:
-            n_rows = n_images * phase.index_rows()
+            n_rows = n_images * phase.index_rows(of_vectors=isinstance(store, VectorStore))
             step = CapturedStep(eager, n_rows, warn=observer.warn, capture=capture)
         steps.append(step)
     trainer = Trainer(
@@ -198,6 +218,38 @@ def build_training(
     return Training(model, store, trainer)
 
 
+def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
+    """The weights of a pretrained backbone, which begins with them; others stay as drawn."""
+    load_weights = find_backbone(config.network.backbone).load_weights
+    if load_weights is not None:
+        load_weights(network.backbone)
+    if config.network.frozen:
+        network.backbone.requires_grad_(False)
+
+
+def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer: Observer) -> Store:
+    """What training reads: images, given feature vectors, or those of a frozen backbone."""
+    device, n_sharing = model.device, model.processes.launch.local_size
+    if isinstance(image_set, VectorSet):
+        return open_vector_store(image_set.vectors, device, image_set.copies, n_sharing)
+    if not config.network.frozen:
+        return open_store(image_set.images, device, image_set.extra, n_sharing)
+    with observer.counting("computing features") as progress:
+        vectors = stored_features(model, image_set, progress)
+    return open_vector_store(vectors, device, n_sharing=n_sharing)
+
+
+def _what_is_held(store: Store) -> str:
+    return "feature vectors" if isinstance(store, VectorStore) else "images"
+
+
+def _pixels(image_set: Data) -> int:
+    if isinstance(image_set, VectorSet):
+        return image_set.n_features
+    height, width, _ = image_set.image_shape
+    return height * width
+
+
 def build_context(
     config: RunConfig, model: TrainedModel, store: Store, observer: Observer
 ) -> TrainingContext:
@@ -210,29 +262,37 @@ def build_context(
     )
 
 
-def held_out_loss_of(
-    config: RunConfig, model: TrainedModel, image_set: ImageSet, seed: int
-) -> float:
+def held_out_loss_of(config: RunConfig, model: TrainedModel, image_set: Data, seed: int) -> float:
     """The cluster head's own loss under draws that follow from `seed` alone."""
     heads = heads_of(config)
-    store = open_store(image_set.images, model.device)
+    store = open_data(config, model, image_set, SilentObserver())
     context = build_context(config, model, store, SilentObserver())
     assert heads.batch_size is not None
+    partners = None
+    if isinstance(store, VectorStore):
+        partners = find_neighbours(model, store, 1)[:, 0]
     return held_out_loss(
         model.network,
         store,
         heads.without_neighbours().objective(context, StepTools(model.autocast)),
         batch_size=min(heads.batch_size, image_set.n_images),
         seed=seed,
+        partners=partners,
     )
 
 
 def _optimiser(
     config: RunConfig, network: ClusteringNetwork, device: torch.device, rate: float
 ) -> Optimiser:
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    factor = config.network.backbone_rate
+    slower = list(network.backbone.parameters()) if factor < 1 else []
     if device.type != "cuda":
-        return Adam(network.parameters(), rate, fused=device.type == "cpu")
+        fused = device.type == "cpu"
+        return Adam(trained, rate, fused=fused, slower=slower, factor=factor)
     on_device = torch.tensor(rate, device=device)  # a captured step reads it there
+    if slower or len(trained) < len(list(network.parameters())):
+        return Adam(trained, on_device, fused=True, slower=slower, factor=factor)
     if config.train.precision == "bfloat16" and has_triton():
         return FlatAdam(network, on_device)
     return Adam(network.parameters(), on_device, fused=True)

@@ -14,7 +14,7 @@ from dcdc.config import (
 )
 from dcdc.config.keys import flatten
 from dcdc.config.phase_settings import kind_of
-from dcdc.networks import BACKBONES
+from dcdc.networks import find_backbone
 from dcdc.prepare.presets import preset
 
 
@@ -29,18 +29,30 @@ class Overrides:
     suggested: Mapping[str, Any] = field(default_factory=dict)
     """Laid over a suggestion before anything else: what the caller knows of its images."""
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """Every value that was asked for, flat."""
+        return {**flatten(self.mapping), **self.values}
+
+    def without(self, key: str) -> "Overrides":
+        section, _, name = key.partition(".")
+        inside = self.mapping.get(section, {})
+        kept = {other: value for other, value in inside.items() if other != name}
+        mapping = {**self.mapping, section: kept} if section in self.mapping else self.mapping
+        values = {other: value for other, value in self.values.items() if other != key}
+        return replace(self, values=values, mapping=mapping)
+
     def over(self, config: RunConfig) -> RunConfig:
         return with_values(from_mapping(self.mapping, config), self.values)
 
     def alone(self) -> RunConfig:
         """Over defaults, or over the preset: refuses what cannot be before images are read."""
         config = self._over_defaults() if self.preset is None else self.over(recipe_of(self.preset))
-        BACKBONES.get(config.network.backbone)
+        find_backbone(config.network.backbone)
         return config
 
     def _over_defaults(self) -> RunConfig:
-        named = {**flatten(self.mapping), **self.values}
-        plain = {key: value for key, value in named.items() if key != "phases"}
+        plain = {key: value for key, value in self.given.items() if key != "phases"}
         check_names_and_types(plain)
         sections = (key.rpartition(".")[0] for key in plain)
         kinds = [kind_of(section) for section in sections]

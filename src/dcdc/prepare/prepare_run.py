@@ -7,17 +7,25 @@ run(prepared.config, prepared.images)
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dcdc.config import DataConfig, RunConfig, from_mapping, to_mapping, with_values
-from dcdc.data import ImageSet, built_in_name, label_column_of, load_images
-from dcdc.networks import BACKBONES
+from dcdc.data import Data, ImageSet, VectorSet, built_in_name, label_column_of, load_data
+from dcdc.networks import find_backbone
 from dcdc.prepare.overrides import Overrides, recipe_of
 from dcdc.prepare.presets import PRESETS
+from dcdc.prepare.pretrained_choice import (
+    SCRATCH,
+    are_photos,
+    from_scratch,
+    speaks_of_training,
+    usual_backbone,
+)
 from dcdc.prepare.resolve import resolve
 from dcdc.prepare.suggestions import has_gpu, largest_side_for, suggest_for
 from dcdc.runtime.processes import ALONE, Processes
 
-Read = Callable[[DataConfig, int], ImageSet]
+Read = Callable[[DataConfig, int], Data]
 """Of a config's data, and the largest side that images of any size are brought to."""
 
 
@@ -25,15 +33,17 @@ Read = Callable[[DataConfig, int], ImageSet]
 class Prepared:
     config: RunConfig
     """Resolved."""
-    images: ImageSet
+    images: Data
     recipe: str | None
     """The preset's name; None: the caller's own recipe, or one that the images suggested."""
     passed_over: str | None = None
     """The preset of the source's own name, where this machine cannot bear it."""
+    by_itself: bool = False
+    """Whether the pretrained backbone was chosen here, not asked for."""
 
 
 def prepare_run(
-    source: str | Path | ImageSet,
+    source: str | Path | Data,
     overrides: Overrides,
     processes: Processes = ALONE,
     *,
@@ -46,27 +56,64 @@ def prepare_run(
     `read` loads a source that is no `ImageSet` yet. `adjust` has the last word before the config is
     resolved. Of several `processes` the first decides.
     """
+    named = overrides.given.get("network.backbone")
+    overrides = from_scratch(overrides)
     asked = overrides.alone()
-    known_as = source.known_as if isinstance(source, ImageSet) else built_in_name(source)
+    at_hand = source if isinstance(source, ImageSet | VectorSet) else None
+    known_as = at_hand.known_as if at_hand is not None else built_in_name(str(source))
     chosen, passed_over = choose_recipe(known_as, overrides)
     start = asked if chosen is None else overrides.over(recipe_of(chosen))
+    device = start.train.device
+    backbone, by_itself = None, False
+    if chosen is None:
+        backbone, by_itself = choose_backbone(named, overrides)
     data = start.data
-    if isinstance(source, ImageSet):
-        images = source
-    else:
+    if at_hand is None:
         data = with_label_column(replace(data, source=str(source)), start.n_clusters)
-        images = (read or read_plainly)(data, largest_side_for(start.train.device))
+
+    def read_up_to(side: int) -> Data:
+        return at_hand if at_hand is not None else (read or read_plainly)(data, side)
+
+    images = read_up_to(_largest_side(device, backbone))
+    if by_itself and not (isinstance(images, ImageSet) and are_photos(images)):
+        backbone, by_itself = None, False
+        usual = largest_side_for(device)
+        if isinstance(images, ImageSet) and images.side > usual:
+            images = read_up_to(usual)
+    fine_tune = start.network.backbone == named and overrides.given.get("network.frozen") is False
 
     def decide() -> RunConfig:
         config = start
         if chosen is None:
-            suggested = suggest_for(images, start.n_clusters, start.train.device)
+            suggested = suggest_for(
+                images, start.n_clusters, device, pretrained=backbone, fine_tune=fine_tune
+            )
             config = overrides.over(with_values(suggested, overrides.suggested))
         config = replace(config, data=data)
         return resolve(adjust(config), images, processes.size)
 
     config = config_of_first(processes, decide)
-    return Prepared(config, images, chosen if isinstance(chosen, str) else None, passed_over)
+    recipe = chosen if isinstance(chosen, str) else None
+    return Prepared(config, images, recipe, passed_over, by_itself)
+
+
+def choose_backbone(named: str | None, overrides: Overrides) -> tuple[str | None, bool]:
+    """The pretrained backbone that is named, or the usual one where nothing speaks against it; and
+    whether it is the latter."""
+    if named == SCRATCH:
+        return None, False
+    if named is not None:
+        return (named if find_backbone(named).pretrained else None), False
+    if speaks_of_training(overrides.given):
+        return None, False
+    found = usual_backbone()
+    return found, found is not None
+
+
+def _largest_side(device: str, backbone: str | None) -> int:
+    """Pixels a side that photos of any size are brought to."""
+    known = None if backbone is None else find_backbone(backbone).pretrained
+    return largest_side_for(device) if known is None else known.size
 
 
 def choose_recipe(known_as: str, overrides: Overrides) -> tuple[str | RunConfig | None, str | None]:
@@ -83,12 +130,18 @@ def choose_recipe(known_as: str, overrides: Overrides) -> tuple[str | RunConfig 
 
 
 def suits_cpu(config: RunConfig) -> bool:
-    return BACKBONES.get(config.network.backbone).suits_cpu
+    return find_backbone(config.network.backbone).suits_cpu
 
 
-def read_plainly(data: DataConfig, largest_side: int) -> ImageSet:
+def read_plainly(data: DataConfig, largest_side: int) -> Data:
+    return load_data(data.source, **how_to_read(data), largest_side=largest_side)
+
+
+def how_to_read(data: DataConfig) -> dict[str, Any]:
+    """What `load_data` takes of a config."""
     wanted = asdict(data)
-    return load_images(wanted.pop("source"), **wanted, largest_side=largest_side)
+    del wanted["source"], wanted["n_features"]
+    return wanted
 
 
 def with_label_column(data: DataConfig, n_classes: int | None) -> DataConfig:

@@ -5,16 +5,19 @@ from dataclasses import asdict, replace
 import torch
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.config import Precision, RunConfig
-from dcdc.data import ImageSet, channel_statistics
+from dcdc.config import DataConfig, NetworkConfig, Precision, RunConfig
+from dcdc.data import Data, ImageSet, VectorSet, channel_statistics
 from dcdc.engine.phase import Phase
 from dcdc.errors import InputError
-from dcdc.networks import BACKBONES
+from dcdc.networks import Pretrained, find_backbone
+from dcdc.networks.feature_vectors import VECTORS
+from dcdc.phases.heads import Heads
 from dcdc.runtime.device import autocast, pick_device, usual_precision
 
 
-def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> RunConfig:
-    """Fills in what the images decide, and refuses what they or the processes cannot bear."""
+def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
+    """Fills in what images or feature vectors decide, and refuses what they, or the processes,
+    cannot bear."""
     n_images = image_set.n_images
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
@@ -22,23 +25,22 @@ def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> Run
             f"{n_images} images cannot fill {n_clusters} clusters", remedy="lower {n_clusters}"
         )
     _check_sizes(config, n_images, n_processes)
-    mean, std = config.network.mean, config.network.std
-    if mean is None or std is None:
-        mean, std = channel_statistics(image_set.images)
-    if not len(mean) == len(std) == image_set.channels:
-        raise InputError(
-            f"network.mean and network.std have {len(mean)} and {len(std)} values "
-            f"for images of {image_set.channels} channel(s)"
-        )
-    BACKBONES.get(config.network.backbone)
+    if isinstance(image_set, VectorSet):
+        data, network = _with_vectors(config, image_set)
+        has_copies = image_set.copies is not None
+    else:
+        data, network = _with_images(config, image_set)
+        has_copies = False
+    if has_stored_features(network):
+        _check_phases_of_vectors(config, has_copies=has_copies)
     train = config.train
     device = pick_device(train.device)
     precision = resolve_precision(train.precision, device)
     resolved = replace(
         config,
         n_clusters=n_clusters,
-        data=replace(config.data, size=image_set.side),
-        network=replace(config.network, mean=mean, std=std),
+        data=data,
+        network=network,
         phases=tuple(phase.resolved() for phase in _phases(config)),
         train=replace(train, precision=precision),
     )
@@ -49,7 +51,90 @@ def resolve(config: RunConfig, image_set: ImageSet, n_processes: int = 1) -> Run
     return resolved
 
 
-def original_copy(config: RunConfig) -> OriginalCopy:
+def has_stored_features(network: NetworkConfig) -> bool:
+    """Whether the heads train on feature vectors: given ones, or those of a frozen backbone."""
+    return network.frozen or network.backbone == VECTORS
+
+
+def _with_vectors(config: RunConfig, vectors: VectorSet) -> tuple[DataConfig, NetworkConfig]:
+    network = config.network
+    if network.backbone != VECTORS:
+        raise InputError(
+            f"feature vectors go past the backbone {network.backbone}: they are features already",
+            remedy="leave {network.backbone} out",
+        )
+    if network.frozen or network.sobel or network.mean or network.input_size:
+        raise InputError(
+            "network.frozen, sobel, mean, std and input_size are for images, not for feature "
+            "vectors: leave them out"
+        )
+    n_features = config.data.n_features or vectors.n_features
+    if n_features != vectors.n_features:
+        raise InputError(
+            f"the run has vectors of {n_features} features, these have {vectors.n_features}: give "
+            "those of the same backbone"
+        )
+    return replace(config.data, n_features=n_features), network
+
+
+def _with_images(config: RunConfig, images: ImageSet) -> tuple[DataConfig, NetworkConfig]:
+    network = config.network
+    if network.backbone == VECTORS:
+        raise InputError(
+            "the backbone vectors is for feature vectors, these are images",
+            remedy="choose another {network.backbone}",
+        )
+    backbone = find_backbone(network.backbone)
+    known = backbone.pretrained
+    if network.frozen and known is None:
+        raise InputError(f"the backbone {network.backbone} has no pretrained weights to freeze")
+    if not network.frozen and not backbone.trainable:
+        raise InputError(f"the backbone {network.backbone} cannot be trained: leave it frozen")
+    mean, std = network.mean, network.std
+    if mean is None or std is None:
+        if known is None:
+            mean, std = channel_statistics(images.images)
+        else:
+            mean, std = _own_statistics(known, images.channels)
+    if not len(mean) == len(std) == images.channels:
+        raise InputError(
+            f"network.mean and network.std have {len(mean)} and {len(std)} values "
+            f"for images of {images.channels} channel(s)"
+        )
+    size = network.input_size or (known.size if known else None)
+    return (
+        replace(config.data, size=images.side),
+        replace(network, mean=mean, std=std, input_size=size),
+    )
+
+
+def _own_statistics(
+    known: Pretrained, channels: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """A pretrained backbone's; grey images get the mean over its channels."""
+    if len(known.mean) == channels:
+        return known.mean, known.std
+    return (sum(known.mean) / len(known.mean),), (sum(known.std) / len(known.std),)
+
+
+def _check_phases_of_vectors(config: RunConfig, *, has_copies: bool) -> None:
+    for name, phase in config.active_phases.items():
+        if not phase.reads_vectors:
+            raise InputError(
+                f"the phase {name} perturbs images, and stored features have no perturbed copies",
+                remedy="list heads alone in {phases}",
+            )
+        if isinstance(phase, Heads) and not phase.neighbours and not has_copies:
+            raise InputError(
+                "stored features have no perturbed copies: neighbours stand in their place",
+                remedy=f"set {{{name}.neighbours}} to 1 or more",
+            )
+
+
+def original_copy(config: RunConfig) -> OriginalCopy | None:
+    """None of feature vectors."""
+    if config.network.backbone == VECTORS:
+        return None
     assert config.data.size is not None
     return OriginalCopy(config.data.size, config.augment.resize_to)
 
@@ -98,7 +183,7 @@ def resolve_precision(chosen: Precision, device: torch.device) -> Precision:
     return usual_precision(device) if chosen == "auto" else chosen
 
 
-def count_clusters(asked_for: int | None, image_set: ImageSet) -> int:
+def count_clusters(asked_for: int | None, image_set: Data) -> int:
     n_clusters = asked_for or image_set.n_classes
     if n_clusters is None:
         raise InputError(

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from dcdc.config import NetworkConfig, RunConfig, TrainConfig, with_values
-from dcdc.data import ImageSet
+from dcdc.data import Data, VectorSet
+from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
 from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, our_recipe
 from dcdc.prepare.resolve import count_clusters
@@ -13,7 +14,22 @@ TINY = 16
 """Pixels a side, at most: little to see, and quick on a CPU."""
 
 
-def suggest_for(image_set: ImageSet, n_clusters: int | None, device: str) -> RunConfig:
+def suggest_for(
+    image_set: Data,
+    n_clusters: int | None,
+    device: str,
+    *,
+    pretrained: str | None = None,
+    fine_tune: bool = False,
+) -> RunConfig:
+    """`pretrained`: the backbone whose features to take, frozen or fine-tuned."""
+    if isinstance(image_set, VectorSet):
+        found = count_clusters(n_clusters, image_set)
+        return on_features(image_set.n_images, found, VECTORS)
+    if pretrained is not None:
+        found = count_clusters(n_clusters, image_set)
+        chosen = fine_tuned if fine_tune else on_features
+        return chosen(image_set.n_images, found, pretrained)
     return suggest(
         n_images=image_set.n_images,
         side=image_set.side,
@@ -104,7 +120,7 @@ def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
             "network.over_clusters": _over_clusters(n_images, n_clusters),
             "heads.epochs": epochs(2_500, 512, 5, 20),
             "heads.batch_size": min(512, n_images // 2),
-            "heads.neighbours": min(10, max(1, n_images // (5 * n_clusters))),
+            "heads.neighbours": _neighbours(n_images, n_clusters),
             "self_label.epochs": epochs(1_800, 512, 4, 15),
         },
     )
@@ -130,6 +146,64 @@ def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
             ),
         ),
     )
+
+
+N_HEADS = 16
+"""Over stored features they cost seconds. Each has a K-Means start of its own, and the one with the
+lowest loss answers: its ACC is among the best of them (docs/log.md)."""
+
+
+def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
+    """DCDC's two views over feature vectors and their neighbours: given ones, or those of a frozen
+    pretrained backbone."""
+    batch_size = max(2, min(256, n_images // 2))
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(
+            backbone=backbone, frozen=backbone != VECTORS, over_clusters=0, sub_heads=N_HEADS
+        ),
+        phases=(
+            Heads(
+                epochs=max(2, -(-400 // (n_images // batch_size))),
+                batch_size=batch_size,
+                n_repeats=1,
+                order="joint",
+                initialisation="spherical-k-means",
+                neighbours=_neighbours(n_images, n_clusters),
+                schedule="cosine",
+            ),
+        ),
+    )
+
+
+def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
+    """A pretrained backbone that goes on learning beside its heads: partners are perturbed copies
+    of neighbours by its first features, then images teach by their own sure answers."""
+    batch_size = max(2, min(256, n_images // 2))
+
+    def epochs(n_steps: int, fewest: int, most: int) -> int:
+        return min(max(n_steps * batch_size // n_images, fewest), most)
+
+    return RunConfig(
+        n_clusters=n_clusters,
+        network=NetworkConfig(backbone=backbone, backbone_rate=0.1, over_clusters=0),
+        augment=replace(PAPER_AUGMENT, hue=0.1, crop_scale=(0.4, 1.0)),
+        phases=(
+            Heads(
+                epochs=epochs(2_000, 2, 50),
+                batch_size=batch_size,
+                n_repeats=1,
+                order="joint",
+                initialisation="spherical-k-means",
+                neighbours=_neighbours(n_images, n_clusters),
+                schedule="cosine",
+            ),
+        ),
+    )
+
+
+def _neighbours(n_images: int, n_clusters: int) -> int:
+    return min(10, max(1, n_images // (5 * n_clusters)))
 
 
 def _over_clusters(n_images: int, n_clusters: int) -> int:

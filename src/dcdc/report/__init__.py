@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dcdc.data.image_set import ImageSet
+    from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
 
 __all__ = ["write_comparison", "write_report"]
 
 
-def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Path:
+def write_report(folder: "RunFolder", image_set: "Data | None" = None) -> Path:
     """Draws a finished run's figures and writes its page; with the images at hand, a gallery."""
     from dcdc.report.page import write_figures_and_page  # matplotlib waits until it is needed
 

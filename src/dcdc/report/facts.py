@@ -17,7 +17,7 @@ from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.scores import cluster_purity
 
 if TYPE_CHECKING:
-    from dcdc.data.image_set import ImageSet
+    from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
 
 
@@ -66,7 +66,7 @@ class RunFacts:
         found = [(line["epoch"], line[key]) for line in self.history if line.get(key) is not None]
         return [epoch for epoch, _ in found], [float(value) for _, value in found]
 
-    def why_not_these_images(self, image_set: "ImageSet") -> str | None:
+    def why_not_these_images(self, image_set: "Data") -> str | None:
         """Nothing when `image_set` holds the run's images in their order; else what differs."""
         if image_set.n_images != len(self.names):
             return f"the run has {len(self.names)} images, the set at hand has {image_set.n_images}"

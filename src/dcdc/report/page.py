@@ -14,6 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
+from dcdc.data.pictures import pictures_of
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
@@ -44,7 +45,7 @@ from dcdc.report.reproduce import command, config_lines
 from dcdc.runtime.atomic_files import write_text
 
 if TYPE_CHECKING:
-    from dcdc.data.image_set import ImageSet
+    from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
 
 
@@ -288,7 +289,7 @@ def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, flo
     ]
 
 
-def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") -> Path:
+def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Path:
     facts = read_facts(folder)
     clusters = describe_clusters(facts)
     pictures = {
@@ -312,7 +313,8 @@ def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") ->
     elif problem := facts.why_not_these_images(image_set):
         no_gallery = f"The images at hand are not those of this run: {problem}."
     else:
-        images = image_set.images
+        images, no_gallery = pictures_of(image_set)
+    if images is not None:
         # The page shows the images themselves; the figure is for print.
         write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
     page = render_page(

@@ -18,7 +18,7 @@ from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.requirements import is_installed, required
 
-SIZE = 128
+SIZE = 192
 """Side in pixels; any multiple of 32 goes. The weights were trained at 224."""
 NAME = "EfficientNet-Lite0"
 EXTRA = "efficientnet"

@@ -1,0 +1,49 @@
+"""Which pretrained backbone a run of photos takes where nobody named one."""
+
+import os
+from collections.abc import Iterable
+
+from dcdc.data import ImageSet
+from dcdc.errors import InputError
+from dcdc.networks import find_backbone
+from dcdc.networks.pretrained.efficientnet_lite0 import is_available
+from dcdc.prepare.overrides import Overrides
+
+VARIABLE = "DCDC_BACKBONE"
+"""Environment: the backbone for photos where none is named; `scratch` for none."""
+SCRATCH = "scratch"
+"""In a backbone's place: train one from scratch."""
+EFFICIENTNET = "efficientnet-lite0"
+SMALLEST_SIDE = 17
+"""Pixels: below, there is nothing that a network for photos could see."""
+_OF_TRAINING = ("augment.", "contrast.", "byol.", "self_label.", "network.", "phases")
+"""Settings that speak of a training from scratch."""
+_OF_FEATURES = ("network.sub_heads", "network.frozen", "network.backbone_rate")
+
+
+def usual_backbone() -> str | None:
+    """The one that the environment names, or EfficientNet-Lite0 where it is installed."""
+    named = os.environ.get(VARIABLE)
+    if named == SCRATCH:
+        return None
+    if named:
+        if find_backbone(named).pretrained is None:
+            raise InputError(f"{VARIABLE}={named} names no pretrained backbone")
+        return named
+    return EFFICIENTNET if is_available() else None
+
+
+def from_scratch(overrides: Overrides) -> Overrides:
+    """Without the word `scratch`, which is no backbone."""
+    if overrides.given.get("network.backbone") != SCRATCH:
+        return overrides
+    return overrides.without("network.backbone")
+
+
+def speaks_of_training(keys: Iterable[str]) -> bool:
+    """Whether settings that were asked for have no meaning beside a frozen backbone."""
+    return any(key.startswith(_OF_TRAINING) and key not in _OF_FEATURES for key in keys)
+
+
+def are_photos(image_set: ImageSet) -> bool:
+    return image_set.channels == 3 and image_set.side >= SMALLEST_SIDE

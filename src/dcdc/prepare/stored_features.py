@@ -1,0 +1,87 @@
+"""Features of a frozen backbone: computed once for a set of images, kept in the cache, resumable.
+
+Shapes: N images, D features.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dcdc.data import ImageSet
+from dcdc.data.image_stream import content_digest
+from dcdc.data.mapped import release_pages
+from dcdc.data.row_cache import Block, RowSource, cached_rows
+from dcdc.data.vector_store import as_bytes
+from dcdc.engine.trained_model import TrainedModel
+from dcdc.runtime.tensor_files import tensors_to_bytes
+
+_FORMAT = 1
+_BLOCK = 256
+"""Images of a block: what a kill costs at most."""
+_CHUNK = {"cpu": 64, "cuda": 1024, "mps": 256}
+"""Images of a forward pass."""
+Progress = Callable[[int, int], None]
+
+
+def stored_features(
+    model: TrainedModel, image_set: ImageSet, progress: Progress = lambda *_: None
+) -> NDArray[np.float32]:
+    """N x D, memory-mapped: what the backbone makes of the original copies.
+
+    Equal images, weights, sizes and kinds of device have equal features: they are found again.
+    """
+    network, images = model.network, image_set.images
+    n_features = network.n_features
+
+    def blocks(start: int) -> Iterator[Block]:
+        for first in range(start, len(images), _BLOCK):
+            rows = np.array(images[first : first + _BLOCK], order="C")
+            release_pages(images)
+            yield Block(as_bytes(raw_features(model, rows)), n_read=len(rows))
+
+    source = RowSource(
+        key=_key(model, image_set),
+        n_rows=len(images),
+        shape=(1, 1, n_features * 4),
+        blocks=blocks,
+        what="features",
+    )
+    found = cached_rows(source, progress=progress).images
+    rows: NDArray[np.float32] = found.reshape(len(images), -1).view(np.float32)
+    return rows
+
+
+@torch.inference_mode()
+def raw_features(model: TrainedModel, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """N x D of N x H x W x C, as the backbone makes them."""
+    network = model.network
+    was_training = network.training
+    network.eval()
+    try:
+        found = []
+        pixels = torch.from_numpy(images).permute(0, 3, 1, 2)
+        for chunk in torch.split(pixels, min(model.chunk, _CHUNK[model.device.type])):
+            given = model.prepare(chunk.to(model.device))
+            with model.autocast():
+                found.append(network.raw_features(given).float().cpu())
+    finally:
+        network.train(was_training)
+    features: NDArray[np.float32] = torch.cat(found).numpy()
+    return features
+
+
+def _key(model: TrainedModel, image_set: ImageSet) -> str:
+    network = model.network
+    state = network.backbone.state_dict() | network.normalise.state_dict()
+    precision = torch.float32
+    with model.autocast():
+        if torch.is_autocast_enabled(model.device.type):
+            precision = torch.get_autocast_dtype(model.device.type)
+    digest = hashlib.sha256(tensors_to_bytes({name: t.cpu() for name, t in state.items()}))
+    told = (_FORMAT, model.size, network.input_size, model.device.type, precision)
+    digest.update(repr(told).encode())
+    digest.update(content_digest(image_set.images).encode())
+    return f"features-{digest.hexdigest()[:32]}"
