@@ -24,7 +24,7 @@ from dcdc.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK_BYTES = 4 * 2**20  # of text
+_BLOCK_BYTES = 2**19  # of text; pyarrow reads some thirty of them ahead
 _MISSING = ("", "nan", "NaN", "NAN", "null", "NULL", "NA", "N/A", "None")
 
 
