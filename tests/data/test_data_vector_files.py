@@ -18,7 +18,7 @@ ROWS = RANDOM.normal(size=(12, 5)).astype(np.float32)
 IMAGES = RANDOM.integers(0, 256, (12, 8, 8), np.uint8)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -61,7 +61,7 @@ def test_a_matrix_in_npy_is_vectors_and_more_axes_are_images(here):
         assert np.array_equal(load_data("i.npy").images[..., 0], IMAGES)
 
 
-def test_vectors_are_no_images(here):
+def test_vectors_are_no_images():
     np.save("a.npy", ROWS)
     np.savez("a.npz", features=ROWS)
     save_file({"features": ROWS}, "a.safetensors")
@@ -72,7 +72,7 @@ def test_vectors_are_no_images(here):
 
 @pytest.mark.parametrize("key", ["vectors", "features", "embeddings", "x", "data", "arr_0"])
 @pytest.mark.parametrize("target_key", ["targets", "labels", "y"])
-def test_npz_by_its_keys(here, key, target_key):
+def test_npz_by_its_keys(key, target_key):
     np.savez("a.npz", **{key: ROWS, target_key: ["b", "a"] * 6})
     found = load_data("a.npz")
     assert np.array_equal(found.vectors, ROWS)
@@ -95,7 +95,7 @@ def test_npz_with_all_that_goes_with_the_rows(here):
     assert list(load_data("a.npz").names) == files
 
 
-def test_npz_of_images_stays_images_unless_an_array_is_named(here):
+def test_npz_of_images_stays_images_unless_an_array_is_named():
     np.savez("a.npz", images=IMAGES, features=ROWS)
     assert load_data("a.npz").images.shape == (12, 8, 8, 1)
     assert np.array_equal(load_data("a.npz", column="features").vectors, ROWS)
@@ -109,7 +109,7 @@ def test_npz_of_images_stays_images_unless_an_array_is_named(here):
     assert "v.npz has shape (12, 8, 8): give feature vectors" in refused("v.npz")
 
 
-def test_safetensors_by_name_or_the_only_matrix(here):
+def test_safetensors_by_name_or_the_only_matrix():
     targets = np.arange(12) % 3
     save_file({"features": ROWS, "copies": ROWS + 1, "targets": targets}, "a.safetensors")
     found = load_data("a.safetensors")
@@ -131,7 +131,7 @@ def test_safetensors_by_name_or_the_only_matrix(here):
     assert "has shape (5,)" in refused("e.safetensors")
 
 
-def test_bfloat16_becomes_float32(here, request):
+def test_bfloat16_becomes_float32(request):
     tensor = torch.from_numpy(ROWS).bfloat16()
     save_torch_file({"vectors": tensor}, "a.safetensors")
     assert np.array_equal(load_data("a.safetensors").vectors, tensor.float().numpy())
@@ -141,7 +141,7 @@ def test_bfloat16_becomes_float32(here, request):
     assert np.array_equal(found, tensor.float().numpy())
 
 
-def test_small_files_are_held_so_that_they_may_change(here):
+def test_small_files_are_held_so_that_they_may_change():
     np.save("a.npy", ROWS)
     save_file({"features": ROWS}, "a.safetensors")
     for source in ("a.npy", "a.safetensors"):
@@ -168,7 +168,7 @@ def test_large_files_stay_mapped(here, dtype):
 @pytest.mark.parametrize(
     "convert", [lambda rows: rows.astype(np.float64), np.asfortranarray, lambda rows: rows * 0 + 3]
 )
-def test_large_files_that_need_another_type_or_order_are_kept_in_the_cache(here, convert):
+def test_large_files_that_need_another_type_or_order_are_kept_in_the_cache(convert):
     rows = convert(ROWS)
     rows[0] = 1
     np.save("a.npy", rows)
@@ -185,7 +185,7 @@ def test_large_files_that_need_another_type_or_order_are_kept_in_the_cache(here,
 
 @pytest.mark.usefixtures("mapping")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_bad_rows_of_large_files_are_counted_or_left_out(here, dtype):
+def test_bad_rows_of_large_files_are_counted_or_left_out(dtype):
     rows = ROWS.astype(dtype)
     rows[[2, 6, 7], 0] = np.nan
     np.save("a.npy", rows)
@@ -253,7 +253,7 @@ def test_a_file_that_cannot_be_read_says_why_in_one_line(here, name, write, word
     assert word in told
 
 
-def test_faults_of_content_name_the_file(here):
+def test_faults_of_content_name_the_file():
     np.save("one.npy", ROWS[:1])
     assert load_data("one.npy").n_images == 1
     assert refused("one.npy", at_least=2) == "one.npy has 1 row: give at least 2"
@@ -268,7 +268,7 @@ def test_faults_of_content_name_the_file(here):
     assert "a.npz has shape (12, 5) but its copies have (12, 4)" in refused("a.npz")
 
 
-def test_what_has_no_meaning_is_refused(here):
+def test_what_has_no_meaning_is_refused():
     np.save("a.npy", ROWS)
     assert "--target kind has no meaning for a.npy" in refused("a.npy", target="kind")
     assert "--column f has no meaning for a.npy" in refused("a.npy", column="f")

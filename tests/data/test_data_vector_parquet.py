@@ -12,7 +12,7 @@ RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(12, 5)).astype(np.float32)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -116,7 +116,7 @@ def test_a_folder_of_shards_in_their_order(here, request):
     assert found.files[4] == (here / "hub" / "data" / "0-0.png").resolve()
 
 
-def test_a_build_that_was_cut_goes_on(here, request, monkeypatch):
+def test_a_build_that_was_cut_goes_on(request, monkeypatch):
     request.getfixturevalue("mapping")
     write("a.parquet", 5, emb=lists(ROWS))
     whole = vector_parquet._matrix
@@ -160,7 +160,7 @@ def test_vectors_are_no_images(here):
     assert "no image column" in refused("a.parquet")
 
 
-def test_of_several_columns_one_must_be_named(here):
+def test_of_several_columns_one_must_be_named():
     write(clip=lists(ROWS), dino=lists(ROWS + 1), tokens=pa.array([[1, 2]] * 6 + [[3, 4]] * 6))
     told = refused("a.parquet")
     assert told == "a.parquet has several columns of vectors, clip, dino: name one by --column"
@@ -176,7 +176,7 @@ def test_of_several_columns_one_must_be_named(here):
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 5)], ids=str)
 @pytest.mark.parametrize("large", [False, True])
-def test_missing_rows_and_values_are_counted_or_left_out(here, request, kind, large):
+def test_missing_rows_and_values_are_counted_or_left_out(request, kind, large):
     if large:
         request.getfixturevalue("mapping")
     rows = [list(map(float, row)) for row in ROWS]
@@ -194,7 +194,7 @@ def test_missing_rows_and_values_are_counted_or_left_out(here, request, kind, la
     assert found.class_names == ("a", "b", "c", "d")
 
 
-def test_vectors_of_several_widths_are_refused(here):
+def test_vectors_of_several_widths_are_refused():
     rows = [*ROWS[:7], ROWS[7, :3], *ROWS[8:]]
     write("a.parquet", 5, emb=lists(rows))
     assert "row 7 has 3 numbers, the first one 5" in refused("a.parquet")
@@ -204,7 +204,7 @@ def test_vectors_of_several_widths_are_refused(here):
     assert "a.parquet has no rows" in refused("a.parquet")
 
 
-def test_a_first_list_that_is_missing_does_not_tell_the_width(here):
+def test_a_first_list_that_is_missing_does_not_tell_the_width():
     write(emb=lists([None, *ROWS[1:]]))
     assert load_data("a.parquet", on_bad="skip").vectors.shape == (11, 5)
 

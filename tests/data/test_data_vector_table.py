@@ -11,7 +11,7 @@ ROWS = RANDOM.normal(size=(6, 4)).astype(np.float32)
 LINES = [",".join(map(str, row)) for row in ROWS.tolist()]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
