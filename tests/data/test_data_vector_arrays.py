@@ -164,6 +164,9 @@ def test_what_is_no_matrix_is_refused_by_name(vectors, words):
     [
         ({"targets": [0, 1]}, "12 rows but 2 targets"),
         ({"names": ["a"]}, "12 rows but 1 names"),
+        ({"names": "twelve chars"}, "the names of vectors are no flat list"),
+        ({"names": np.array("a")}, "the names of vectors are no flat list"),
+        ({"files": np.array([["a"]] * 12)}, "the files of vectors are no flat list"),
         ({"files": ["a"] * 13}, "12 rows but 13 files"),
         ({"copies": ROWS[:11]}, "(12, 5) but its copies have (11, 5)"),
         ({"copies": ROWS[0]}, "the copies of vectors has shape (5,)"),

@@ -10,7 +10,17 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
 from dcdc.cli.words import COMMAND_LINE
-from dcdc.data import VectorSet, load_data, load_images, vector_files, vector_rows
+from dcdc.data import (
+    SOURCES,
+    Source,
+    VectorSet,
+    from_vectors,
+    load_data,
+    load_images,
+    vector_files,
+    vector_rows,
+)
+from dcdc.data.sources import require_at_hand
 from dcdc.errors import InputError
 
 RANDOM = np.random.default_rng(0)
@@ -166,7 +176,12 @@ def test_large_files_stay_mapped(here, dtype):
 
 @pytest.mark.usefixtures("mapping")
 @pytest.mark.parametrize(
-    "convert", [lambda rows: rows.astype(np.float64), np.asfortranarray, lambda rows: rows * 0 + 3]
+    "convert",
+    [
+        lambda rows: rows.astype(np.float64),
+        np.asfortranarray,
+        lambda rows: (99 * rows).astype(np.int16),
+    ],
 )
 def test_large_files_that_need_another_type_or_order_are_kept_in_the_cache(convert):
     rows = convert(ROWS)
@@ -260,6 +275,9 @@ def test_faults_of_content_name_the_file():
     np.save("equal.npy", np.ones((4, 3)))
     assert "the 4 rows of equal.npy are all equal" in refused("equal.npy")
     assert load_data("equal.npy", may_be_equal=True).n_images == 4
+    for rows in (ROWS.astype(complex), ROWS.astype(str)):
+        np.save("type.npy", rows)
+        assert "give floats or integers" in refused("type.npy")
     np.save("none.npy", ROWS[:0])
     assert "none.npy has shape (0, 5), which holds no row" in refused("none.npy")
     np.savez("a.npz", vectors=ROWS, y=[1, 2])
@@ -277,3 +295,13 @@ def test_what_has_no_meaning_is_refused():
     assert load_data("a.npy", target="none").n_images == 12
     assert load_data("digits").known_as == "digits"
     assert "does not exist" in refused("nowhere.npy")
+
+
+def test_a_source_from_outside_may_give_vectors(monkeypatch):
+    monkeypatch.setattr(SOURCES, "_entries", dict(SOURCES._entries))
+    find = lambda text, size, target: from_vectors(ROWS, where=text)  # noqa: E731, ARG005
+    SOURCES.register("store", Source(lambda text: text.startswith("store://"), find))
+    assert np.array_equal(load_data("store://a").vectors, ROWS)
+    assert "store://a has 12 rows: give at least 20" in refused("store://a", at_least=20)
+    assert "store://a holds feature vectors, no images" in refused("store://a", load_images)
+    require_at_hand("store://a")

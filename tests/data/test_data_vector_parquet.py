@@ -84,6 +84,12 @@ def test_labels_and_paths_go_with_the_vectors(here):
     assert "no column 'lable': did you mean 'label'?" in refused("a.parquet", target="lable")
 
 
+def test_a_column_may_have_dots_in_its_name():
+    table = {"model.emb": lists(ROWS), "model": list(range(12))}
+    write("a.parquet", 5, **table)
+    assert np.array_equal(load_data("a.parquet").vectors, ROWS)
+
+
 def test_a_known_name_tells_the_files_and_the_names(here):
     files = ["no-extension"] * 12
     ids = [f"id{row}" for row in range(12)]
@@ -91,6 +97,8 @@ def test_a_known_name_tells_the_files_and_the_names(here):
     found = load_data("a.parquet")
     assert list(found.names) == ids
     assert found.files[0] == here / "no-extension"
+    write(emb=lists(ROWS), file=pa.array(ids).dictionary_encode())
+    assert load_data("a.parquet").files[3] == here / "id3"
     write(emb=lists(ROWS), path=["a.jpg", *[None] * 11])
     assert load_data("a.parquet").files is None
     write(emb=lists(ROWS), a=["a.jpg"] * 12, b=["b.jpg"] * 12)

@@ -62,6 +62,13 @@ def test_tabs_quotes_spaces_and_blank_lines(here):
     assert np.array_equal(found.vectors, ROWS)
 
 
+def test_a_line_may_be_long(monkeypatch):
+    monkeypatch.setattr(vector_table, "_BLOCK_BYTES", 1000)
+    rows = RANDOM.normal(size=(20, 2000)).astype(np.float32)
+    np.savetxt("a.csv", rows, "%.9g", ",")
+    assert np.array_equal(load_data("a.csv").vectors, rows)
+
+
 def test_labels_paths_and_names_are_no_features(here):
     lines = [f"{row % 2 + 9},p/{row}.jpg,{line},n{row}" for row, line in enumerate(LINES)]
     found = load_data(written(here, "Label,path,f0,f1,f2,f3,id", *lines))
