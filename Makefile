@@ -39,4 +39,5 @@ clean:
 
 .venv/.installed-dev: .venv/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	$(PIP) install -c constraints.txt --no-deps 'timm>=1.0.9' # its tests do without torchvision
 	@touch $@

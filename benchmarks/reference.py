@@ -24,14 +24,11 @@ from baselines.ratios import Ratio, ratios
 from baselines.reference import reference_trials
 from baselines.reference_loader import default_workers
 from baselines.stores import store_trials
-from dcdc.bench.case import Case, build_case
 from dcdc.bench.perturbations import perturbation_trials
-from dcdc.bench.rows import Row
 from dcdc.bench.session import Session
-from dcdc.bench.steps import step_trials
-from dcdc.bench.timing import usual_seconds
-from dcdc.cli.bench import PRESETS, carry_out, check_options, chosen_parts
-from dcdc.cli.bench_table import table_of
+from dcdc.bench.steps import Case, build_case, step_trials
+from dcdc.bench.timing import Row, usual_seconds
+from dcdc.cli.bench import PRESETS, carry_out, check_options, chosen_parts, table_of
 from dcdc.cli.console import wide_out
 from dcdc.cli.faults import exit_codes
 from dcdc.errors import InputError

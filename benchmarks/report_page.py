@@ -22,7 +22,7 @@ import numpy as np
 from dcdc.config import RunConfig, to_mapping
 from dcdc.data.image_set import ImageSet, numbered_names
 from dcdc.metrics import score
-from dcdc.report import write as report_write
+from dcdc.report import page as report_page
 from dcdc.report.page_data import MapPoints
 from dcdc.run_folder import RunFolder
 
@@ -67,11 +67,11 @@ def measure(path: Path, n_on_map: int) -> tuple[float, float, float]:
     random = np.random.default_rng(2)
     rows = np.sort(random.choice(len(images), n_on_map, replace=False))
     layouts = {name: random.normal(size=(len(rows), 2)) for name in ("t-SNE", "PCA")}
-    report_write._map_points = lambda *_: (MapPoints(rows, layouts), None)
+    report_page._map_points = lambda *_: (MapPoints(rows, layouts), None)
     image_set = ImageSet(images, numbered_names("photo", len(images)))
     before = peak()
     started = time.perf_counter()
-    report_write.write_figures_and_page(RunFolder.open(path / "run"), image_set)
+    report_page.write_figures_and_page(RunFolder.open(path / "run"), image_set)
     return time.perf_counter() - started, peak(), before
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from dcdc.bench.case import build_case
+from dcdc.bench.steps import build_case
 from dcdc.engine.observer import SilentObserver
 from dcdc.prepare.assembly import build_training
 

@@ -12,7 +12,7 @@ from dcdc.config import PHASES, with_values
 from dcdc.config.keys import type_of_key
 from dcdc.config.renamed import GONE, NEW_NAMES
 from dcdc.experiments.rows import dotted
-from dcdc.methods import METHODS
+from dcdc.methods import METHODS, find_method
 from dcdc.prepare.suggestions import suggest
 
 ROOT = Path(__file__).parents[1]
@@ -89,12 +89,12 @@ def test_settings_of_commands_exist(page):
         if key in PLACEHOLDERS or key.startswith(OF_PLUGINS) or value.startswith(OF_PLUGINS):
             continue
         method, _, setting = key.partition(".")
-        if method not in METHODS:
+        if method not in METHODS.names():
             type_of_key(key)
         elif "." in setting:
             type_of_key(setting)
         else:
-            assert setting in METHODS[method].settings(), key
+            assert setting in find_method(method).settings(), key
 
 
 SECTIONS = ("data", "network", "augment", "train", "instance", "loss", *PHASES.names())

@@ -8,6 +8,7 @@ import pytest
 from dcdc.config import PHASES
 from dcdc.errors import InputError
 from dcdc.losses import LOSSES
+from dcdc.methods import METHODS
 from dcdc.networks import BACKBONES
 from dcdc.registry import Registry
 
@@ -48,7 +49,7 @@ def test_one_more_is_registered_and_handed_back(registry):
 def test_a_name_that_is_taken_stays_whose_it_is(registry, name):
     registry.register("mine", 1)
     before = registry.get(name)
-    with pytest.raises(ValueError, match=f"there is a tool {name!r} already: choose another name"):
+    with pytest.raises(InputError, match=f"there is a tool {name!r} already: choose another name"):
         registry.register(name, object())
     assert registry.get(name) is before
 
@@ -81,11 +82,13 @@ def test_an_installed_package_adds_its_own_by_an_entry_point(registry):
     assert registry.names() == ["path", "join", "hammer"]
     assert registry.get("hammer") == ["hammer"]
     assert registry.get("path") != ["hammer"]  # the package's own go first
-    with pytest.raises(ValueError, match="there is a tool 'hammer' already"):
+    with pytest.raises(InputError, match="there is a tool 'hammer' already"):
         registry.register("hammer", object())
 
 
-@pytest.mark.parametrize("known", [PHASES, BACKBONES, LOSSES], ids=lambda known: known.what)
+@pytest.mark.parametrize(
+    "known", [PHASES, BACKBONES, LOSSES, METHODS], ids=lambda known: known.what
+)
 def test_everything_that_the_package_names_is_there(known):
     assert known.group.startswith("dcdc.")
     for name in known.names():

@@ -1,6 +1,6 @@
 """A batch as the reference has it: every image, and its perturbed repeats."""
 
-from dcdc.bench.case import Case
+from dcdc.bench.steps import Case
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.resolve import batch_sizes
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from baselines.batches import copies_shape
 from baselines.plain_network import build_plain_network
-from dcdc.bench.case import Case
+from dcdc.bench.steps import Case
 
 
 @dataclass(frozen=True)

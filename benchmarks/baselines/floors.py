@@ -7,10 +7,8 @@ import torch
 
 from baselines.convolutions import convolutions_of, forward_and_backward
 from baselines.step_flops import step_flops
-from dcdc.bench.case import Case
-from dcdc.bench.cuda import CapturedCall
-from dcdc.bench.rows import Measured, Trial
-from dcdc.bench.timing import Timing, time_calls
+from dcdc.bench.steps import Case
+from dcdc.bench.timing import CapturedCall, Measured, Timing, Trial, time_calls
 from dcdc.runtime.device import choose_fastest_convolutions
 
 CONVOLUTIONS = "convolutions of the backbone"

@@ -6,8 +6,7 @@ from typing import Any
 
 from baselines import floors, reference, stores
 from dcdc.bench import perturbations
-from dcdc.bench.rows import Measured, Row
-from dcdc.bench.timing import Timing
+from dcdc.bench.timing import Measured, Row, Timing
 from dcdc.networks import CLUSTER_HEAD
 
 Found = dict[tuple[str, str | None, str], Measured]

@@ -14,10 +14,8 @@ from baselines.batches import batch_size, copies_shape, n_copies
 from baselines.pil_pipeline import PilCopies
 from baselines.plain_network import build_plain_network
 from baselines.reference_loader import PREFETCH, CopiesDataset, open_loader
-from dcdc.bench.case import Case
-from dcdc.bench.cuda import peak_bytes, start_peak
-from dcdc.bench.rows import Measured, Trial
-from dcdc.bench.timing import time_calls
+from dcdc.bench.steps import Case
+from dcdc.bench.timing import Measured, Trial, peak_bytes, start_peak, time_calls
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.phases.heads import heads_of
 from dcdc.runtime.device import choose_fastest_convolutions

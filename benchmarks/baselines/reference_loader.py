@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from baselines.pil_pipeline import PilCopies
-from dcdc.runtime.cores import available_cores
+from dcdc.runtime.environment import available_cores
 
 _MOST_WORKERS = 16
 _ENDLESS = 2**40

@@ -5,7 +5,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from baselines.batches import copies_shape
 from baselines.plain_network import build_plain_network
-from dcdc.bench.case import Case
+from dcdc.bench.steps import Case
 
 
 def step_flops(case: Case) -> int:

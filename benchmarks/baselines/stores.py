@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.bench.rows import Measured, Trial
-from dcdc.bench.timing import time_calls
+from dcdc.bench.timing import Measured, Trial, time_calls
 from dcdc.data.store import DeviceStore, Store, StreamedStore
 
 RESIDENT, STREAMED = "resident batch", "streamed batch"

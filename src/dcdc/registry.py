@@ -28,7 +28,7 @@ class Registry(Generic[Entry]):
     def register(self, name: str, entry: Entry) -> Entry:
         """Refuses a name that is taken, unless it is by the same entry."""
         if name in self.names() and self._entries.get(name) is not entry:
-            raise ValueError(f"there is a {self.what} {name!r} already: choose another name")
+            raise InputError(f"there is a {self.what} {name!r} already: choose another name")
         self._entries[name] = entry
         return entry
 

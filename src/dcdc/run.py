@@ -35,12 +35,11 @@ from dcdc.metrics import partition_health, score
 from dcdc.prepare.assembly import build_model, build_training
 from dcdc.prepare.resolve import perturbed_copy, resolve
 from dcdc.run_folder import RunFolder
-from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import cpu_threads, describe_device
+from dcdc.runtime.environment import own_commit, own_version
 from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.tensor_files import tensors_to_bytes
-from dcdc.runtime.version import own_version
 
 Baseline = Callable[[ImageSet, int, int], np.ndarray]
 """Images, clusters and a seed in, N assignments out."""

@@ -11,9 +11,10 @@ from multiprocessing import get_context
 import pytest
 import torch
 
-from dcdc.augment import Jitter, OriginalCopy, PerturbedCopy, kernels
+from dcdc.augment import OriginalCopy, PerturbedCopy, kernels
+from dcdc.augment.color import Jitter
+from dcdc.augment.geometry import fitting_boxes
 from dcdc.augment.pipeline import PerturbedDraw
-from dcdc.augment.resized_crop import fitting_boxes
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="the kernel needs triton")
 
@@ -278,7 +279,7 @@ for side, channels, on in (
     triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8})
     print(side, channels, len(on))
 
-from dcdc.augment.resized_crop_kernel import _fitting_boxes as kernel
+from dcdc.augment.copy_kernel import _fitting_boxes as kernel
 sizes = ("n", "height", "width", "centred_height", "centred_width")
 constants = dict(attempts=10, block=64)
 types = {"boxes": "*i64"} | dict.fromkeys(sizes, "i32") | dict.fromkeys(constants, "constexpr")

@@ -4,22 +4,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dcdc.augment import (
-    OriginalCopy,
-    PerturbedCopy,
-    apply_affine,
-    apply_flip,
+from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
+from dcdc.augment.color import (
     apply_grey,
     apply_jitter,
     apply_noise,
-    apply_resized_crop,
-    draw_affine,
-    draw_flip,
     draw_grey,
     draw_jitter,
     draw_noise,
+)
+from dcdc.augment.geometry import (
+    apply_affine,
+    apply_flip,
+    apply_resized_crop,
+    draw_affine,
+    draw_flip,
     draw_resized_crop,
-    to_float,
 )
 from dcdc.errors import InputError
 

@@ -10,23 +10,25 @@ import pytest
 import torch
 from scipy.stats import chisquare, ks_2samp
 
-from dcdc.augment import (
-    Affine,
+from dcdc.augment import to_float
+from dcdc.augment.color import (
     Jitter,
-    apply_affine,
-    apply_centre_crop,
-    apply_flip,
     apply_grey,
     apply_jitter,
     apply_noise,
+    draw_jitter,
+    draw_noise,
+)
+from dcdc.augment.geometry import (
+    Affine,
+    apply_affine,
+    apply_centre_crop,
+    apply_flip,
     apply_resize_crop,
     apply_resized_crop,
     draw_affine,
-    draw_jitter,
-    draw_noise,
     draw_resize_crop,
     draw_resized_crop,
-    to_float,
 )
 
 N_DRAWS = 3000

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dcdc.bench.case import build_case
+from dcdc.bench.steps import build_case
 
 
 @pytest.fixture

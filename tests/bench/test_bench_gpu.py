@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from dcdc.bench import PARTS
-from dcdc.bench.case import build_case
 from dcdc.bench.session import Session, measure
+from dcdc.bench.steps import build_case
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dcdc.bench import PARTS, perturbations, session
-from dcdc.bench.case import build_case, random_images
 from dcdc.bench.session import Session, measure
+from dcdc.bench.steps import build_case, random_images
 from dcdc.config import with_values
 from dcdc.prepare.presets import preset
 

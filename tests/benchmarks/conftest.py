@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dcdc.bench.case import build_case
+from dcdc.bench.steps import build_case
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

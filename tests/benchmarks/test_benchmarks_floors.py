@@ -6,7 +6,7 @@ from baselines import floors
 from baselines.convolutions import convolutions_of, forward_and_backward
 from baselines.floors import floor_trials
 from baselines.step_flops import step_flops
-from dcdc.bench.case import build_case
+from dcdc.bench.steps import build_case
 
 COPIES = 12
 

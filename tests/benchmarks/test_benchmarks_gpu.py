@@ -3,8 +3,8 @@ import torch
 
 import reference
 from baselines.ratios import ratios
-from dcdc.bench.case import build_case
 from dcdc.bench.session import measure
+from dcdc.bench.steps import build_case
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,19 +6,17 @@ import torch
 from PIL import Image
 
 from baselines import pil_operations as pil
-from dcdc.augment import (
+from dcdc.augment import to_float
+from dcdc.augment.color import Jitter, apply_grey, apply_jitter
+from dcdc.augment.geometry import (
     Affine,
-    Jitter,
     apply_affine,
     apply_flip,
-    apply_grey,
-    apply_jitter,
     apply_resize_crop,
     apply_resized_crop,
     draw_affine,
     draw_resize_crop,
     draw_resized_crop,
-    to_float,
 )
 
 N, SIDE = 12, 32

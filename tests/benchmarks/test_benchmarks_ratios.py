@@ -3,8 +3,7 @@ import pytest
 from baselines import floors, reference, stores
 from baselines.ratios import ratios
 from dcdc.bench import perturbations
-from dcdc.bench.rows import Measured, Row
-from dcdc.bench.timing import Timing
+from dcdc.bench.timing import Measured, Row, Timing
 
 
 def row(part, preset, name, ms, spread=1.0, copies=0, **details):

@@ -11,8 +11,8 @@ import pytest
 import reference
 from baselines import floors, stores
 from dcdc.bench import perturbations
-from dcdc.bench.case import random_images
 from dcdc.bench.session import measure
+from dcdc.bench.steps import random_images
 from dcdc.prepare.presets import preset
 
 TINY = [

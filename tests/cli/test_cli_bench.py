@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from dcdc.bench import PARTS, perturbations, session, steps
-from dcdc.bench.rows import Trial
+from dcdc.bench.timing import Trial
 from dcdc.prepare.assembly import build_training
 
 TINY = [

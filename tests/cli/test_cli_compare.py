@@ -19,7 +19,7 @@ SMALL = [
     *("--set", "dcdc.heads.n_repeats=1", "--set", "dcdc.train.checkpoint_every=1"),
     *("--set", "dcdc.heads.batch_size=16", "--device", "cpu"),
 ]
-WRITE_PAGE = "dcdc.experiments.compare_page.write_page"
+WRITE_PAGE = "dcdc.experiments.compare_tables.write_page"
 """Drawing takes longer than such runs."""
 
 
@@ -98,7 +98,7 @@ def test_a_method_from_outside_the_package_is_compared(
         "    return Clustering((np.arange(image_set.n_images) + offset) % n_clusters)\n"
     )
     monkeypatch.syspath_prepend(outside)
-    monkeypatch.setattr("dcdc.methods.registry.METHODS", dict(METHODS))
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
     register_method("by-number", import_module("by_number").cluster, title="By number")
     words = ("--methods", "by-number", "--set", "by-number.offset=1", "--out", "out")
     code, out, err = dcdc("compare", tiny_file, *words, "--device", "cpu")

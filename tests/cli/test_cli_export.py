@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 import dcdc as package
-from dcdc.export.onnx_export import _NEEDED
+from dcdc.export.formats import _NEEDED
 
 
 def test_export_says_where_and_how_well_it_agrees(dcdc, finished, tmp_path):
@@ -51,7 +51,7 @@ def test_wrong_flags_are_one_line(dcdc, finished, tmp_path, flags, message):
 
 
 def test_a_missing_extra_says_what_to_install(dcdc, finished, monkeypatch):
-    monkeypatch.setattr("dcdc.export.onnx_export.find_spec", lambda _: None)
+    monkeypatch.setattr("dcdc.export.formats.find_spec", lambda _: None)
     code, _, err = dcdc("export", finished, "--format", "onnx")
     assert (code, err.count("\n")) == (2, 1)
     assert "pip install 'dcdc[onnx]'" in err

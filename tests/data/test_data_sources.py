@@ -8,7 +8,7 @@ from PIL import Image
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.data import label_column_of, label_columns, load_images
-from dcdc.data.benchmarks.recognise import recognised
+from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.sources import require_at_hand
 from dcdc.errors import InputError
 

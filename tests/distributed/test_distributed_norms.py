@@ -7,7 +7,7 @@ import torch
 from peers import HERE, finish, start
 from shared_norms import GROUPS, NAMES, example, learnt, norm_of
 
-from dcdc.runtime.shares import share
+from dcdc.runtime.processes import share
 
 pytestmark = [
     pytest.mark.slow,  # Triton interprets its kernels, in two processes

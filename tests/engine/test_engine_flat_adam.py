@@ -11,7 +11,7 @@ from dcdc.networks import (
     ClusteringNetwork,
     Convolution,
     WeightGradientStream,
-    weight_gradients_aside,
+    weight_gradients_on,
 )
 from dcdc.networks.resnet import ResNet
 from dcdc.phases.byol import Byol
@@ -180,7 +180,7 @@ def test_gradients_reach_the_twins_place_and_add_up_over_passes():
     for images in (first, second):
         torch.conv2d(images, twin, padding=1).sum().backward()
     for _ in range(2):  # the second step begins anew
-        with weight_gradients_aside(layer, WeightGradientStream()):
+        with weight_gradients_on(layer, WeightGradientStream()):
             (layer(first).sum() + layer(second).sum()).backward()
         assert layer.weight.grad is None
         torch.testing.assert_close(layer.twin_gradient, twin.grad, rtol=2e-2, atol=2e-2)

@@ -11,8 +11,7 @@ import pytest
 from dcdc.config import DataConfig
 from dcdc.engine.observer import SilentObserver
 from dcdc.experiments.method_process import Children
-from dcdc.experiments.method_runs import MethodRun, Task, plan
-from dcdc.experiments.method_settings import read_settings
+from dcdc.experiments.method_runs import MethodRun, Task, plan, read_settings
 from dcdc.run_folder import RunFolder
 
 

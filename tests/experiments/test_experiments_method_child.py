@@ -9,7 +9,7 @@ import pytest
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
 from dcdc.experiments.method_child import carry_out
-from dcdc.experiments.relay import Relay, tell
+from dcdc.experiments.method_process import Relay, tell
 
 
 def test_a_refusal_leaves_no_folder_but_one_that_was_begun_stays(make_run, leave_run):

@@ -34,7 +34,8 @@ def method_file(tmp_path, monkeypatch):
             "def cluster(image_set, n_clusters, seed, context):\n" + body + "\n"
         )
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setitem(METHODS, "own", Method("own", "Own", f"{module}:cluster"))
+        method = Method("own", "Own", f"{module}:cluster")
+        monkeypatch.setitem(METHODS._entries, "own", method)
 
     return write
 

@@ -1,10 +1,14 @@
-"""Folders: what names them, and when one is taken for the run that is asked for."""
+"""Settings as they are typed; folders: what names them, and when one is taken for the run that is
+asked for."""
 
 import json
 
 import pytest
 
 from dcdc.cli.words import COMPARE
+from dcdc.errors import InputError
+from dcdc.experiments.method_runs import read_settings
+from dcdc.methods import find_method
 
 
 def test_folders_are_named_by_method_changes_and_seed(make_run):
@@ -71,3 +75,88 @@ def test_damaged_files_are_told_not_run_over(make_run, leave_run, file):
     (leave_run(run) / file).write_text("{")
     assert run.standing().state == "other"
     assert file in str(run.standing().fault)
+
+
+def test_a_methods_settings_are_what_its_function_takes_beside_the_task():
+    assert find_method("k-means").settings() == {"n_init": 10}
+    assert "device" not in find_method("dcdc").settings()
+
+
+def test_values_are_read_by_the_types_of_the_signature():
+    found = read_settings(
+        ["k-means.n_init=3", "dcdc.epochs=5", "dcdc.recipe=digits"], ["k-means", "dcdc"]
+    )
+    assert found["k-means"] == {"n_init": 3}
+    assert (found["dcdc"]["epochs"], found["dcdc"]["recipe"]) == (5, "digits")
+    assert read_settings(["dcdc.epochs=none"], ["dcdc"])["dcdc"]["epochs"] is None
+
+
+def test_dotted_keys_are_settings_of_the_run_that_dcdc_is():
+    texts = ["dcdc.heads.batch_size=16", "dcdc.augment.crop_scale=0.2,1.0"]
+    found = read_settings(texts, ["dcdc"])
+    assert found["dcdc"]["changes"] == ("heads.batch_size=16", "augment.crop_scale=0.2,1.0")
+    one = read_settings(["dcdc.changes=heads.batch_size=16"], ["dcdc"])
+    assert one["dcdc"]["changes"] == ("heads.batch_size=16",)
+
+
+def test_a_phase_that_only_some_recipes_have_is_taken():
+    texts = ["dcdc.self_label.epochs=2", "dcdc.phases=contrast,heads,self_label"]
+    assert read_settings(texts, ["dcdc"])["dcdc"]["changes"] == (
+        "self_label.epochs=2",
+        "phases=contrast,heads,self_label",
+    )
+
+
+def test_settings_are_checked_beside_each_other():
+    texts = ["dcdc.heads.over_clustering_first=250", "dcdc.heads.epochs=300"]
+    assert len(read_settings(texts, ["dcdc"])["dcdc"]["changes"]) == 2
+    with pytest.raises(InputError, match="must be a share of the epochs"):
+        read_settings(texts[:1], ["dcdc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("n_init=3", "--set n_init=3 is not METHOD.KEY=VALUE"),
+        ("sc.n_near=3", "--set sc.n_near=3 is for sc, which is not compared: name it in --methods"),
+        ("k-means.n_init=many", "--set k-means.n_init=many must be a whole number"),
+        ("dcdc.heads.epochs=x", "--set dcdc.heads.epochs=x must be a whole number"),
+        ("dcdc.train.seed=3", "use --seeds and --first-seed"),
+        ("dcdc.data.source=x", "use DATA"),
+    ],
+)
+def test_the_command_line_hears_of_its_own_options(text, told):
+    with pytest.raises(InputError) as refused:
+        read_settings([text], ["k-means", "dcdc"])
+    assert told in refused.value.told(COMPARE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "k-means.n_inti=3",
+            "k-means has no setting 'n_inti'; did you mean 'n_init'? It takes n_init",
+        ),
+        ("k-means.seed=3", "k-means has no setting 'seed'"),
+        ("k-means.heads.epochs=3", "k-means has no setting 'heads.epochs'"),
+        ("k-means.n_init=many", "k-means.n_init = 'many' must be a whole number"),
+        ("k-means.n_init=", "k-means.n_init = None must be a whole number"),
+        ("kmeans.n_init=3", "unknown method 'kmeans'; did you mean 'k-means'?"),
+        ("sc.n_near=3", "sc, which is not compared: name it in methods"),
+        ("n_init=3", "is not METHOD.KEY=VALUE"),
+        ("k-means.n_init", "is not METHOD.KEY=VALUE"),
+        ("dcdc.train.epoch=3", "unknown config key 'train.epoch'; did you mean 'heads.epochs'?"),
+        ("dcdc.heads.epochs=x", "dcdc.heads.epochs = 'x' must be a whole number"),
+        ("dcdc.train.epochs=3", "'train.epochs' is called 'heads.epochs' now"),
+        ("dcdc.phases=heads,heads", "dcdc.phases = 'heads,heads' must number phases"),
+        ("dcdc.recipe=cifr10", "unknown preset 'cifr10'; did you mean 'cifar10'?"),
+        ("dcdc.train.seed=3", "use seeds and first_seed"),
+        ("dcdc.data.size=8", "use data.size"),
+    ],
+)
+def test_what_a_method_does_not_take_is_refused_with_a_hint(text, message):
+    with pytest.raises(InputError) as refused:
+        read_settings([text], ["k-means", "dcdc"])
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)

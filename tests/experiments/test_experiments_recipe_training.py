@@ -11,8 +11,8 @@ import pytest
 from dcdc.config import with_values
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.experiments.paper_tables import table
-from dcdc.experiments.recipe_run import RecipeRun
+from dcdc.experiments.paper import table
+from dcdc.experiments.recipe_runs import RecipeRun
 from dcdc.experiments.recipe_training import Training
 from dcdc.experiments.sequence import TIME_OVER, carry_out
 

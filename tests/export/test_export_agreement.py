@@ -19,8 +19,7 @@ from dcdc.data import load_images
 from dcdc.errors import InputError
 from dcdc.export.check import TOLERANCE, Agreement, compare, random_images
 from dcdc.export.exported_network import OUTPUTS
-from dcdc.export.onnx_export import _NEEDED, export_onnx, open_onnx
-from dcdc.export.torch_export import METADATA, export_torch, open_torch
+from dcdc.export.formats import _NEEDED, METADATA, export_onnx, export_torch, open_onnx, open_torch
 from dcdc.networks.backbones import BACKBONES, Backbone
 from dcdc.networks.resnet import ResNet
 from dcdc.prepare.presets import preset
@@ -168,7 +167,7 @@ def test_an_older_runtime_gets_an_older_opset(tmp_path, monkeypatch):
     needs_onnx()
     import onnx
 
-    monkeypatch.setattr("dcdc.export.onnx_export._OPSETS", (999, 20))
+    monkeypatch.setattr("dcdc.export.formats._OPSETS", (999, 20))
     assert export_onnx(random_model(), tmp_path / "model.onnx").holds
     (opset,) = [
         entry.version

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from dcdc.config import with_values
-from dcdc.export.exported_network import ExportedNetwork
-from dcdc.export.metadata import metadata_of
+from dcdc.export.exported_network import ExportedNetwork, metadata_of
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.prepare.assembly import build_model
 from dcdc.prepare.resolve import resolve

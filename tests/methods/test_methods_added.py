@@ -1,7 +1,6 @@
 """The method of docs/add-a-method.md, added from outside the package as the page says."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,24 +8,21 @@ import pytest
 
 from dcdc.data import load_digits
 from dcdc.errors import InputError
-from dcdc.experiments.method_settings import read_settings
+from dcdc.experiments.method_runs import read_settings
 from dcdc.methods import METHODS, find_method, register_method
-from dcdc.methods.registry import register_installed
 from dcdc.metrics import cluster_accuracy
 
 PAGE = (Path(__file__).parents[2] / "docs/add-a-method.md").read_text()
 
 
 @pytest.fixture
-def outside(tmp_path, monkeypatch) -> Iterator[Path]:
+def outside(tmp_path, monkeypatch) -> Path:
     """The folder in which the page's file lies; what is registered is forgotten afterwards."""
     (file,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "mixture.py").write_text(file)
     monkeypatch.syspath_prepend(tmp_path)
-    before = METHODS.copy()
-    yield tmp_path
-    METHODS.clear()
-    METHODS.update(before)
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
+    return tmp_path
 
 
 @pytest.mark.usefixtures("outside")
@@ -49,9 +45,13 @@ def test_an_installed_package_names_its_methods(outside):
     package = outside / "outside-1.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Name: outside\nVersion: 1\n")
-    (package / "entry_points.txt").write_text(f"[dcdc.methods]\nmixture = {line}\n")
-    register_installed()
+    points = f"[dcdc.methods]\nmixture = {line}\ngone = mixture:clusters\n"
+    (package / "entry_points.txt").write_text(points)
+    assert METHODS.names()[-2:] == ["mixture", "gone"]
+    assert find_method("mixture").function == line
     assert find_method("mixture").settings() == {"n_components": 20}
+    with pytest.raises(InputError, match="method 'gone' is not at mixture:clusters"):
+        find_method("gone").load()
 
 
 @pytest.mark.usefixtures("outside")

@@ -15,7 +15,7 @@ SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "heads.n_repeats=1")}}
 """What makes a method quick beside QUICK."""
 QUICK = {"epochs": 1, "n_steps": 2, "n_refining_steps": 2, "sub_heads": 2}
 """For every method that has such a setting."""
-EVERY = pytest.mark.parametrize("name", METHODS)
+EVERY = pytest.mark.parametrize("name", METHODS.names())
 
 
 @pytest.fixture

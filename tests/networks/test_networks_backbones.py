@@ -6,9 +6,9 @@ from torch import nn
 
 from dcdc.errors import InputError
 from dcdc.networks import BACKBONES, Backbone, build_backbone, copy_group_norm
+from dcdc.networks.backbones import SmallBackbone
 from dcdc.networks.copy_group_norm import copy_groups
 from dcdc.networks.resnet import ResNet, resnet18, resnet34
-from dcdc.networks.small import SmallBackbone
 
 
 def expected_parameters(in_channels: int, blocks: tuple[int, ...]) -> int:
@@ -106,7 +106,7 @@ def test_every_backbone_is_built_by_its_name_and_says_how_many_features_it_has()
     for name in BACKBONES.names():
         backbone = build_backbone(name, 3).eval()
         with torch.no_grad():
-            assert backbone(torch.rand(2, 3, 16, 16)).shape == (2, backbone.n_features), name
+            assert backbone(torch.rand(2, 3, 32, 32)).shape == (2, backbone.n_features), name
 
 
 def test_an_unknown_backbone_is_named_with_the_nearest_one_and_all_there_are():

@@ -5,10 +5,10 @@ import sys
 import pytest
 import torch
 
-from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_on
 
 
-def gradients(layers, images, aside=None):
+def gradients(layers, images, stream=None):
     for layer in layers:
         layer.zero_grad(set_to_none=True)
     images = images.clone().requires_grad_()
@@ -20,10 +20,10 @@ def gradients(layers, images, aside=None):
         out.square().sum().backward()
         return out.detach()
 
-    if aside is None:
+    if stream is None:
         out = run()
     else:
-        with weight_gradients_aside(torch.nn.ModuleList(layers), aside):
+        with weight_gradients_on(torch.nn.ModuleList(layers), stream):
             out = run()
     return [out, images.grad, *(layer.weight.grad for layer in layers)]
 
@@ -55,18 +55,18 @@ def test_a_layer_used_twice_sums_its_gradients():
 def test_outside_the_block_and_without_gradients_it_is_plain(layers):
     with (
         pytest.raises(ZeroDivisionError),
-        weight_gradients_aside(layers[0], WeightGradientStream()),
+        weight_gradients_on(layers[0], WeightGradientStream()),
     ):
-        assert layers[0].aside is not None
+        assert layers[0].gradient_stream is not None
         raise ZeroDivisionError
-    assert layers[0].aside is None
-    with torch.no_grad(), weight_gradients_aside(layers[0], WeightGradientStream()):
+    assert layers[0].gradient_stream is None
+    with torch.no_grad(), weight_gradients_on(layers[0], WeightGradientStream()):
         assert layers[0](torch.randn(1, 3, 8, 8)).grad_fn is None
 
 
 def test_an_input_that_needs_no_gradient_gets_none(layers):
     images = torch.randn(2, 3, 8, 8)
-    with weight_gradients_aside(layers[0], WeightGradientStream()):
+    with weight_gradients_on(layers[0], WeightGradientStream()):
         layers[0](images).sum().backward()
     assert layers[0].weight.grad is not None
 
@@ -74,15 +74,15 @@ def test_an_input_that_needs_no_gradient_gets_none(layers):
 NARROW_AT_A_STRIDE = """
 from contextlib import nullcontext
 import torch
-from dcdc.networks.convolution import WeightGradientStream, Convolution, weight_gradients_aside
+from dcdc.networks.convolution import WeightGradientStream, Convolution, weight_gradients_on
 
 torch.set_num_threads(1)
 for channels in (4, 12):
-    for aside in (None, WeightGradientStream()):
+    for stream in (None, WeightGradientStream()):
         layer = Convolution(channels, 16, 1, stride=2)
         images = torch.randn(32, channels, 64, 64).to(memory_format=torch.channels_last)
         for _ in range(3):
-            with weight_gradients_aside(layer, aside) if aside else nullcontext():
+            with weight_gradients_on(layer, stream) if stream else nullcontext():
                 layer(images).square().sum().backward()
         seen = images[:, :, ::2, ::2].permute(1, 0, 2, 3).flatten(1).double()
         weight = layer.weight.detach().flatten(1).double()
@@ -105,15 +105,15 @@ def test_few_channels_with_the_channels_last_do_not_end_the_process(instructions
 
 
 @pytest.mark.parametrize("stride", [2, 3])
-@pytest.mark.parametrize("aside", [None, WeightGradientStream()])
-def test_few_channels_at_a_stride_have_the_gradients_of_the_channels_first(stride, aside):
+@pytest.mark.parametrize("stream", [None, WeightGradientStream()])
+def test_few_channels_at_a_stride_have_the_gradients_of_the_channels_first(stride, stream):
     torch.manual_seed(0)
     layer = Convolution(4, 8, 1, stride)
     plain = torch.nn.Conv2d(4, 8, 1, stride, bias=False)
     plain.load_state_dict(layer.state_dict())
     images = torch.randn(3, 4, 7, 8)
     wanted = gradients([plain], images)
-    found = gradients([layer], images.contiguous(memory_format=torch.channels_last), aside)
+    found = gradients([layer], images.contiguous(memory_format=torch.channels_last), stream)
     torch.testing.assert_close(found, wanted)
 
 
@@ -130,11 +130,11 @@ def test_ordinary_widths_keep_the_stride_of_their_convolutions():
 def test_on_two_streams_the_gradients_are_the_same():
     torch.manual_seed(0)
     layers = [Convolution(64, 64, 3).cuda() for _ in range(6)]
-    aside = WeightGradientStream(torch.cuda.Stream())
+    stream = WeightGradientStream(torch.cuda.Stream())
     for _ in range(20):
         images = torch.randn(100, 64, 17, 17, device="cuda")
         with torch.autocast("cuda", dtype=torch.bfloat16):
-            ours = [found.clone() for found in gradients(layers, images, aside)]
+            ours = [found.clone() for found in gradients(layers, images, stream)]
             plain = gradients(layers, images)
         for left, right in zip(ours, plain, strict=True):
             torch.testing.assert_close(left, right, rtol=2e-2, atol=2e-2 * right.abs().max().item())

@@ -12,8 +12,7 @@ import pytest
 from dcdc.config import RunConfig, flat, to_mapping, with_values
 from dcdc.data.image_set import ImageSet
 from dcdc.metrics import score
-from dcdc.report.facts import RunFacts
-from dcdc.report.sample import RunSample
+from dcdc.report.facts import RunFacts, RunSample
 from dcdc.run_folder import RunFolder
 
 

@@ -6,7 +6,7 @@ import pytest
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
-from dcdc.report.facts import read_facts
+from dcdc.report.facts import describe_clusters, read_facts, read_sample
 from dcdc.run_folder import RunFolder
 
 
@@ -88,3 +88,87 @@ def test_images_of_another_set_are_told(make_facts, flat_images):
     swapped = replace(images, names=[images.names[i] for i in (0, 2, 1)])
     assert "image 1 is 'image-1'" in facts.why_not_these_images(swapped)
     assert np.array_equal(images.images, swapped.images)
+
+
+def test_largest_first_and_within_it_the_surest_image(make_facts):
+    facts = make_facts(
+        [2, 0, 2, 2, 0], n_clusters=3, confidence=[0.5, 0.6, 0.9, 0.7, 0.8], targets=list("abaab")
+    )
+    clusters = describe_clusters(facts)
+    assert [cluster.number for cluster in clusters] == [2, 0, 1]
+    assert [cluster.size for cluster in clusters] == [3, 2, 0]
+    assert clusters[0].members.tolist() == [2, 3, 0]
+    assert clusters[0].mean_confidence == pytest.approx(0.7)
+    assert clusters[1].members.tolist() == [4, 1]
+
+
+def test_purity_names_the_class_that_makes_it(make_facts):
+    facts = make_facts([0, 0, 0, 1], n_clusters=2, targets=["cat", "dog", "dog", "cat"])
+    first, second = describe_clusters(facts)
+    assert first.purity == pytest.approx(2 / 3)
+    assert first.main_class == "dog"
+    assert first.n_of_main_class == 2
+    assert (second.purity, second.main_class) == (1.0, "cat")
+
+
+def test_an_empty_cluster_has_neither_confidence_nor_purity(make_facts):
+    facts = make_facts([2, 2], n_clusters=4, targets=["a", "a"])
+    empty = [cluster for cluster in describe_clusters(facts) if cluster.number != 2]
+    assert [cluster.number for cluster in empty] == [0, 1, 3]
+    assert all(cluster.size == 0 for cluster in empty)
+    assert all(cluster.mean_confidence == 0 for cluster in empty)
+    assert all(cluster.purity is None for cluster in empty)
+
+
+def test_without_targets_there_is_no_purity(make_facts):
+    clusters = describe_clusters(make_facts([0, 1, 1], n_clusters=2))
+    assert [cluster.purity for cluster in clusters] == [None, None]
+
+
+def test_a_run_without_a_sample_has_none(make_facts, write_run, tmp_path):
+    assert read_sample(write_run(tmp_path / "run", make_facts([0, 1], n_clusters=2))) is None
+
+
+def test_a_sample_comes_back_as_written(make_facts, write_run, make_sample, tmp_path):
+    folder = write_run(tmp_path / "run", make_facts([0, 1, 1, 0], n_clusters=3))
+    written = make_sample([0, 1, 1, 0], n_clusters=3)
+    folder.write_sample({**vars(written), "features": written.features.astype(np.float16)})
+    sample = read_sample(folder)
+    assert sample is not None
+    assert sample.features.dtype == np.float32
+    for name, array in vars(written).items():
+        assert np.allclose(getattr(sample, name), array, atol=0.01), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": None}, "it has no rows"),
+        ({"rows": np.array([0, 1, 2, 9])}, "not rising positions among 4"),
+        ({"rows": np.array([0, 2, 1, 3])}, "not rising"),
+        ({"rows": np.zeros((2, 2), int)}, "rows are not positions"),
+        ({"view_rows": np.array([], int)}, "view_rows are not positions"),
+        ({"assign": np.ones((4, 7), np.float32)}, r"assign has shape \(4, 7\)"),
+        ({"features": np.float16(3)}, "features has shape"),
+        ({"features": np.full((4, 2), np.nan, np.float16)}, "not finite"),
+        ({"view_assign": np.ones((4, 3), int)}, "view_assign"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_run_is_one_line(
+    make_facts, write_run, make_sample, tmp_path, change, message
+):
+    folder = write_run(tmp_path / "run", make_facts([0, 1, 1, 0], n_clusters=3))
+    arrays = vars(make_sample([0, 1, 1, 0], n_clusters=3)) | change
+    folder.write_sample({name: array for name, array in arrays.items() if array is not None})
+    with pytest.raises(InputError, match=message) as told:
+        read_sample(folder)
+    assert "sample.npz" in str(told.value)
+    assert "remove it" in str(told.value)
+    assert len(str(told.value).splitlines()) == 1
+
+
+def test_a_damaged_file_is_one_line(make_facts, write_run, tmp_path):
+    folder = write_run(tmp_path / "run", make_facts([0, 1], n_clusters=2))
+    folder.sample_file.write_bytes(b"PK\x03\x04torn")
+    with pytest.raises(InputError, match=r"sample.npz is damaged .*: remove it"):
+        read_sample(folder)

@@ -7,12 +7,10 @@ import pytest
 from PIL import Image
 
 from dcdc.config import PHASES
-from dcdc.report.clusters import describe_clusters
-from dcdc.report.figure_files import write_figure
-from dcdc.report.gallery import SIDE, gallery_heading, shown_clusters, tile
-from dcdc.report.gallery_figure import draw_gallery
-from dcdc.report.sizes_figure import draw_sizes
-from dcdc.report.theme import DARK, LIGHT, drawing_with
+from dcdc.report.facts import describe_clusters
+from dcdc.report.figures import DARK, LIGHT, drawing_with, write_figure
+from dcdc.report.gallery import SIDE, draw_gallery, gallery_heading, shown_clusters, tile
+from dcdc.report.panels import draw_sizes
 from dcdc.report.training_figure import draw_training
 
 

@@ -16,8 +16,8 @@ from PIL import Image
 
 import dcdc.report
 from dcdc.report import write_report
-from dcdc.report.clusters import describe_clusters
-from dcdc.report.figure_files import Picture
+from dcdc.report.facts import describe_clusters
+from dcdc.report.figures import Picture
 from dcdc.report.page import duration, render_page
 from dcdc.report.page_data import MapPoints
 
@@ -352,7 +352,7 @@ def test_a_failing_writer_leaves_the_old_page(whole, monkeypatch):
         raise OSError("disk full")
 
     # The figures are spared, so that it is the page that fails.
-    monkeypatch.setattr("dcdc.report.write.write_picture", lambda *_: Picture("", "", False))
+    monkeypatch.setattr("dcdc.report.page.write_picture", lambda *_: Picture("", "", False))
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(folder)

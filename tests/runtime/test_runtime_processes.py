@@ -1,5 +1,3 @@
-"""One process that talks to itself; what several say to each other is in tests/distributed."""
-
 import os
 import socket
 import threading
@@ -11,9 +9,18 @@ import torch
 
 from dcdc.errors import InputError, PeerLostError
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
-from dcdc.runtime.fault_claim import may_tell
-from dcdc.runtime.launch import Launch
-from dcdc.runtime.processes import ALONE, Processes, joined, lost_message
+from dcdc.runtime.launch import Launch, may_tell
+from dcdc.runtime.processes import ALONE, Processes, joined, lost_message, share, share_sizes
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 17, 18, 50])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_shares_cover_all_rows_once_in_order_and_differ_by_one_at_most(n_rows, size):
+    rows = list(range(n_rows))
+    shares = [rows[share(n_rows, rank, size)] for rank in range(size)]
+    assert [row for own in shares for row in own] == rows
+    assert [len(own) for own in shares] == share_sizes(n_rows, size)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
 @pytest.fixture
@@ -67,7 +74,9 @@ def test_long_work_gives_signs_of_life(to_itself, monkeypatch):
     monkeypatch.setattr(
         torch.distributed, "all_reduce", lambda *a, **k: (signs.append(1), told(*a, **k))
     )
-    quick = Processes(Launch(force=True, timeout=0.2), joined=True, _aside=to_itself._aside)
+    quick = Processes(
+        Launch(force=True, timeout=0.2), joined=True, _control_group=to_itself._control_group
+    )
     quick.with_barrier(lambda: time.sleep(0.5))
     assert len(signs) >= 5
     assert threading.active_count() < 10
@@ -95,7 +104,7 @@ def test_processes_that_do_not_meet_say_where_to_look(monkeypatch):
 
 def test_a_fault_is_told_by_the_first_that_asks(address):  # noqa: ARG001
     """The first process keeps the store; a second asker of the same start is too late."""
-    from dcdc.runtime.meeting_point import meet
+    from dcdc.runtime.launch import meet
 
     held = meet(Launch(0, 2), 5)
     assert may_tell(Launch(0, 2))
@@ -107,8 +116,8 @@ def test_a_fault_is_told_by_the_first_that_asks(address):  # noqa: ARG001
 def test_where_nobody_can_be_asked_one_of_each_host_tells(monkeypatch):
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", "1")
-    monkeypatch.setattr("dcdc.runtime.fault_claim._SECONDS_TO_ASK", 1)
-    monkeypatch.setattr("dcdc.runtime.fault_claim._SECONDS_FOR_THE_FIRST", 0)
+    monkeypatch.setattr("dcdc.runtime.launch._SECONDS_TO_ASK", 1)
+    monkeypatch.setattr("dcdc.runtime.launch._SECONDS_FOR_THE_FIRST", 0)
     assert may_tell(Launch(2, 4, local_rank=0))
     assert not may_tell(Launch(3, 4, local_rank=1))
     assert os.environ["MASTER_PORT"] == "1"

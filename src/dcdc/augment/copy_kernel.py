@@ -6,9 +6,10 @@
 A program makes one copy, a block of pixels at a time. No op but the contrast looks at more than its
 own pixel, so the flip is done where pixels are read, and an image of several blocks is gone through
 twice: up to its contrast, for the mean grey, then all the way. A draw that is None is left out when
-the kernel is built.
+the kernel is built. A second kernel turns random numbers into boxes, some forty launches otherwise.
 
-B images, r repeats, C channels (1 or 3; in a kernel, the one channel is red), H x W pixels
+B images, r repeats, C channels (1 or 3; in a kernel, the one channel is red), H x W pixels, A
+attempts; a box is top, left, height, width
 """
 
 from functools import cache
@@ -18,12 +19,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from dcdc.augment.color_jitter import Jitter
-from dcdc.runtime.kernels import can_build
+from dcdc.augment.color import Jitter
+from dcdc.runtime.device import can_build
 
 _BLOCK = 1024
 _PIXELS_OF_A_WARP = 128
 _NO_JITTER = Jitter(None, None, None, None, None)  # type: ignore[arg-type]
+_BOX_BLOCK = 64
 
 
 @triton.jit
@@ -287,3 +289,63 @@ def is_available() -> bool:
 
     is_compiled = isinstance(_make_copies, triton.JITFunction)
     return is_compiled and can_build("the kernel of the copies", launch)
+
+
+@triton.jit
+def _fitting_boxes(
+    areas,
+    aspects,
+    places,
+    boxes,
+    n,
+    height,
+    width,
+    centred_height,
+    centred_width,
+    attempts: tl.constexpr,
+    block: tl.constexpr,
+):
+    image = tl.program_id(0) * block + tl.arange(0, block)
+    inside = image < n
+    box_height = tl.zeros((block,), tl.float32)
+    box_width = tl.zeros((block,), tl.float32)
+    found = image < 0
+    for attempt in tl.static_range(attempts):
+        area = tl.load(areas + image * attempts + attempt, mask=inside, other=0.0)
+        aspect = tl.load(aspects + image * attempts + attempt, mask=inside, other=1.0)
+        high = tl.floor(tl.sqrt_rn(tl.div_rn(area, aspect)) + 0.5)
+        wide = tl.floor(tl.sqrt_rn(area * aspect) + 0.5)
+        fits = (high > 0) & (high <= height) & (wide > 0) & (wide <= width)
+        box_height = tl.where(fits & ~found, high, box_height)
+        box_width = tl.where(fits & ~found, wide, box_width)
+        found = found | fits
+    top = tl.floor(tl.load(places + image, mask=inside, other=0.0) * (height - box_height + 1))
+    left = tl.floor(tl.load(places + n + image, mask=inside, other=0.0) * (width - box_width + 1))
+    top = tl.where(found, top.to(tl.int32), (height - centred_height) // 2)
+    left = tl.where(found, left.to(tl.int32), (width - centred_width) // 2)
+    box_height = tl.where(found, box_height.to(tl.int32), centred_height)
+    box_width = tl.where(found, box_width.to(tl.int32), centred_width)
+    tl.store(boxes + 4 * image, top.to(tl.int64), mask=inside)
+    tl.store(boxes + 4 * image + 1, left.to(tl.int64), mask=inside)
+    tl.store(boxes + 4 * image + 2, box_height.to(tl.int64), mask=inside)
+    tl.store(boxes + 4 * image + 3, box_width.to(tl.int64), mask=inside)
+
+
+def fitting_boxes(
+    areas: Tensor,
+    aspects: Tensor,
+    places: Tensor,
+    limits: tuple[int, int],
+    centred: tuple[int, int],
+) -> Tensor:
+    """B x 4 from areas, aspects (B x A) and places (2 x B); limits, centred: height and width."""
+    n, attempts = areas.shape
+    boxes = torch.empty((n, 4), dtype=torch.int64, device=areas.device)
+    with torch.cuda.device_of(areas):
+        _fitting_boxes[(triton.cdiv(n, _BOX_BLOCK),)](
+            *(areas, aspects, places, boxes, n, *limits, *centred),
+            attempts=attempts,
+            block=_BOX_BLOCK,
+            num_warps=2,
+        )
+    return boxes

@@ -26,7 +26,7 @@ def kernels_on(device: torch.device) -> Kernels | None:
 def _kernels() -> Kernels | None:
     """None where Triton is absent or cannot build; imported late, since the CPU never needs it."""
     try:
-        from dcdc.augment import copy_kernel, resized_crop_kernel
+        from dcdc.augment import copy_kernel
     except ImportError:
         return None
     if not copy_kernel.is_available():
@@ -35,5 +35,5 @@ def _kernels() -> Kernels | None:
         copy_kernel.fits,
         copy_kernel.original_copies,
         copy_kernel.perturbed_copies,
-        resized_crop_kernel.fitting_boxes,
+        copy_kernel.fitting_boxes,
     )

@@ -9,20 +9,30 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from dcdc.augment.affine import Affine, apply_affine, draw_affine
-from dcdc.augment.color_jitter import Jitter, apply_jitter, draw_jitter
-from dcdc.augment.flip import apply_flip, draw_flip
-from dcdc.augment.grey import apply_grey, draw_grey
-from dcdc.augment.kernels import Kernels, kernels_on
-from dcdc.augment.noise import apply_noise, draw_noise
-from dcdc.augment.resize_crop import (
-    apply_centre_crop,
-    apply_resize_crop,
-    centre_crop_matrix,
-    draw_resize_crop,
+from dcdc.augment.color import (
+    Jitter,
+    apply_grey,
+    apply_jitter,
+    apply_noise,
+    draw_grey,
+    draw_jitter,
+    draw_noise,
+    to_float,
 )
-from dcdc.augment.resized_crop import apply_resized_crop, draw_resized_crop
-from dcdc.augment.to_float import to_float
+from dcdc.augment.geometry import (
+    Affine,
+    apply_affine,
+    apply_centre_crop,
+    apply_flip,
+    apply_resize_crop,
+    apply_resized_crop,
+    centre_crop_matrix,
+    draw_affine,
+    draw_flip,
+    draw_resize_crop,
+    draw_resized_crop,
+)
+from dcdc.augment.kernels import Kernels, kernels_on
 from dcdc.errors import InputError
 
 OriginalDraw = Tensor | None

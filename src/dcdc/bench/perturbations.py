@@ -5,9 +5,7 @@ from functools import partial
 
 import torch
 
-from dcdc.bench.cuda import CapturedCall
-from dcdc.bench.rows import Measured, Trial
-from dcdc.bench.timing import time_calls
+from dcdc.bench.timing import CapturedCall, Measured, Trial, time_calls
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.presets import preset
 from dcdc.prepare.resolve import original_copy, perturbed_copy

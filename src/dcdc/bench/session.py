@@ -1,19 +1,21 @@
 """The parts of a measuring session, one after the other; what fails is a row and stops nothing."""
 
+import platform
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from typing import Any
 
 import torch
 
-from dcdc.bench.case import Case
-from dcdc.bench.cuda import release_memory
 from dcdc.bench.perturbations import perturbation_trials
-from dcdc.bench.rows import Row, Trial
-from dcdc.bench.steps import step_trials
-from dcdc.runtime.device import cpu_threads
+from dcdc.bench.steps import Case, step_trials
+from dcdc.bench.timing import Row, Trial, release_memory
+from dcdc.config import to_mapping
+from dcdc.runtime.device import cpu_threads, describe_device
+from dcdc.runtime.environment import available_cores, own_version
 
 Trials = Generator[Trial, None, None]
 OfPreset = Callable[[Case, torch.device, float], Trials]
@@ -76,3 +78,18 @@ def _row(part: str, preset: str | None, trial: Trial) -> Row:
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def record(session: Session, rows: Sequence[Row], *, complete: bool) -> dict[str, Any]:
+    """Everything that was measured, and where, for a JSON file."""
+    return {
+        "device": describe_device(session.device),
+        "cpu_cores": available_cores(),
+        "dcdc": own_version(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "seconds": session.seconds,
+        "complete": complete,
+        "configs": {case.preset: to_mapping(case.config) for case in session.cases},
+        "rows": [row.to_dict() for row in rows],
+    }

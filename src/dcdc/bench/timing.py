@@ -1,18 +1,30 @@
-"""The time of a call: the median over blocks of calls, with its n and its spread."""
+"""The time of a call: the median over blocks of calls, with its n and its spread; a row for each.
 
+What CUDA alone has is here too: graphs, and a count of its memory.
+"""
+
+import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import torch
 
+from dcdc.engine.captured_step import CudaCapture
+
 _BLOCKS = 7
 _FEWEST_BLOCKS = 2  # of calls that are long for a CPU
 _WARM_UP_SHARE = 1 / 6  # of the seconds
 _CUDA_WARM_UP_CALLS = 12  # the first ones may compile or capture
+_KEYS = (
+    *("part", "preset", "name", "not_possible"),
+    *("ms", "fastest_ms", "slowest_ms", "spread", "n_blocks", "calls_per_block"),
+    *("warm_up_seconds", "images", "copies", "images_per_second", "copies_per_second"),
+    *("peak_gpu_bytes", "details"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,55 @@ class Timing:
 
     def to_dict(self) -> dict[str, Any]:
         return vars(self) | {"spread": self.spread}
+
+
+@dataclass(frozen=True)
+class Measured:
+    timing: Timing
+    images: int = 0
+    """Images a call works on; 0: it works on none."""
+    copies: int = 0
+    """Copies of images that a call makes or trains on, originals among them."""
+    peak_gpu_bytes: int | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def per_second(self, count: int) -> float | None:
+        return 1000 * count / self.timing.ms if count else None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A measurement to come; it may fail without stopping others."""
+
+    name: str
+    measure: Callable[[], Measured]
+
+
+@dataclass(frozen=True)
+class Row:
+    part: str
+    preset: str | None
+    name: str
+    measured: Measured | None = None
+    not_possible: str | None = None
+    """Why, where nothing was measured."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same keys for every row; None where there is nothing to say."""
+        found: dict[str, Any] = dict.fromkeys(_KEYS)
+        found |= {"part": self.part, "preset": self.preset, "name": self.name}
+        found["not_possible"] = self.not_possible
+        measured = self.measured
+        if measured is not None:
+            found |= measured.timing.to_dict() | {
+                "images": measured.images or None,
+                "copies": measured.copies or None,
+                "images_per_second": measured.per_second(measured.images),
+                "copies_per_second": measured.per_second(measured.copies),
+                "peak_gpu_bytes": measured.peak_gpu_bytes,
+                "details": measured.details,
+            }
+        return found
 
 
 def usual_seconds(device: torch.device) -> float:
@@ -124,3 +185,38 @@ def _blocks_on_cuda(call: Callable[[], object], n_blocks: int, n_calls: int) -> 
         mark.record()
     torch.cuda.synchronize()
     return [before.elapsed_time(after) / 1000 for before, after in pairwise(marks)]
+
+
+class CapturedCall:
+    """A call as a CUDA graph, so that launching its kernels takes no time."""
+
+    def __init__(
+        self,
+        call: Callable[[], object],
+        device: torch.device,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if device.type != "cuda":
+            raise RuntimeError(f"a graph needs CUDA, not {device.type}")
+        self._call = call  # keeps alive what the graph reads
+        self._graph = CudaCapture()(call, generator)
+
+    def __call__(self) -> None:
+        self._graph.replay()
+
+
+def start_peak(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.empty(1, device=device)  # there is nothing to reset before the first
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_bytes(device: torch.device) -> int | None:
+    """Allocated at once since `start_peak`; None without CUDA."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+
+
+def release_memory(device: torch.device) -> None:
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -20,6 +20,10 @@ Target = Annotated[
     typer.Option("--target", help="Label column of Parquet or of a list, to score against."),
 ]
 OnBad = Annotated[str, typer.Option("--on-bad", help="Images that cannot be read: refuse or skip.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
+]
 Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
 ]

@@ -1,13 +1,15 @@
 """What may stand before any verb: `--version`, what a report of a fault should say, and plugins."""
 
+import importlib
 import platform
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dcdc.cli.plugins import import_plugin
-from dcdc.runtime.commit import own_commit
-from dcdc.runtime.version import own_version, version_of
+from dcdc.errors import InputError
+from dcdc.runtime.environment import own_commit, own_version, version_of
 
 
 def _tell(asked: bool) -> None:
@@ -30,4 +32,25 @@ def before_any_verb(
     ] = None,
 ) -> None:
     for name in plugin or ():
-        import_plugin(name)
+        _import_plugin(name)
+
+
+def _import_plugin(name: str) -> None:
+    """A file, whose folder other processes can import it from too, or a module's name."""
+    path = Path(name)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise InputError(
+                f"plugin {name} does not exist: give a Python file, or a module's name"
+            )
+        folder = str(path.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        name = path.stem
+    try:
+        importlib.import_module(name)
+    except InputError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"plugin {name} cannot be imported ({reason}): mend it first") from error

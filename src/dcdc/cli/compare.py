@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table as Grid
+from rich.text import Text
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
 from dcdc.cli.console import note, say
@@ -18,6 +20,7 @@ from dcdc.cli.experiments import (
     leave,
     own_command,
     print_grid,
+    read_images_for,
 )
 from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
@@ -76,10 +79,10 @@ def compare(
 
     from dcdc.cli.progress import watching
     from dcdc.experiments.method_process import Children
-    from dcdc.experiments.method_runs import plan
-    from dcdc.experiments.method_settings import read_settings
+    from dcdc.experiments.method_runs import plan, read_settings
     from dcdc.experiments.rows import summarise
     from dcdc.prepare.prepare_run import with_label_column
+    from dcdc.prepare.presets import PRESETS
     from dcdc.runtime.device import pick_device
 
     chosen = _methods(methods)
@@ -95,16 +98,17 @@ def compare(
     }
     asked = with_values(RunConfig(), {k: v for k, v in flags.items() if v is not None})
     pick_device(device)
-    n_classes = asked.n_clusters or _n_clusters_of(dataset)
+    n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)
     asked = replace(asked, data=with_label_column(asked.data, n_classes))
-    images = _read(asked, quiet)
+    # Every run reads its own, but what cannot be read is told once, and what can is cached.
+    images = read_images_for(device, asked.data, quiet=quiet)
     task = _task(asked, images, dataset)
     folder = out or Path("runs") / "compare" / (dataset or name_of_source(data))
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
-    del images  # every run reads its own
+    del images
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
     ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
     rows = summarise(runs, ended.faults, COMPARE)
@@ -116,12 +120,11 @@ def _methods(text: str) -> list[str]:
     from dcdc.methods import METHODS, find_method
 
     if text == _ALL:
-        return list(METHODS)
+        return METHODS.names()
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise InputError(
-            f"--methods {text!r} names none: give all, or some of {', '.join(METHODS)}"
-        )
+        known = ", ".join(METHODS.names())
+        raise InputError(f"--methods {text!r} names none: give all, or some of {known}")
     for name in names:
         find_method(name)
     return names
@@ -135,21 +138,6 @@ def _check_dataset(name: str | None) -> None:
             f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
             "dcdc data list"
         )
-
-
-def _n_clusters_of(dataset: str | None) -> int | None:
-    from dcdc.prepare.presets import PRESETS
-
-    return PRESETS[dataset].n_clusters if dataset in PRESETS else None
-
-
-def _read(asked: RunConfig, quiet: bool) -> "ImageSet":
-    """Here too, so that what cannot be read is told once, and is in the cache when it can."""
-    from dcdc.cli.reading import read_configured
-    from dcdc.prepare.suggestions import largest_side_for
-
-    side = largest_side_for(asked.train.device)
-    return read_configured(asked.data, largest_side=side, quiet=quiet)
 
 
 def _task(asked: RunConfig, images: "ImageSet", dataset: str | None) -> "Task":
@@ -185,11 +173,7 @@ def _title(task: "Task", images: "ImageSet") -> str:
 
 
 def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    from dcdc.experiments.compare_page import write_page
-    from dcdc.experiments.compare_tables import figures, write_tables
+    from dcdc.experiments.compare_tables import figures, write_page, write_tables
 
     grid, sheet = Grid(), figures(rows)
     for at, head in enumerate(sheet.heads):

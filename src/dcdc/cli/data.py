@@ -1,11 +1,16 @@
 """`dcdc data`: which benchmarks there are, how each is used, and the getting of their files."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal
+from rich.table import Table
 
+from dcdc.cli.console import err, note, out, say
+from dcdc.cli.faults import stop
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,10 +35,6 @@ _PLAIN_LINES = 4  # per file, without a terminal
 @data_app.command("list")
 def list_benchmarks() -> None:
     """List the benchmarks, and which of them are here."""
-    from rich.filesize import decimal
-    from rich.table import Table
-
-    from dcdc.cli.console import out
     from dcdc.data.benchmarks.catalogue import BENCHMARKS, is_here
 
     table = Table(box=None, pad_edge=False)
@@ -55,12 +56,12 @@ def list_benchmarks() -> None:
 @data_app.command("info")
 def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")]) -> None:
     """Say how a benchmark is used, where its files are and who made it."""
-    from dcdc.cli.console import say
+    from dcdc.data.benchmarks.catalogue import benchmark
 
     if name == _DIGITS:
         say(_DIGITS_INFO)
         return
-    known = _benchmark(name)
+    known = benchmark(name)
     splits = ", ".join(f"{split} {count:,}" for split, count in known.splits.items())
     answered = " + ".join(known.answered)
     side = f"{known.side} x {known.side} pixels"
@@ -80,9 +81,6 @@ def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")
 
 
 def _say_where(known: "Benchmark") -> None:
-    from rich.filesize import decimal
-
-    from dcdc.cli.console import say
     from dcdc.data.benchmarks.catalogue import folder_of, how_to_place, is_here
 
     if is_here(known):
@@ -98,12 +96,10 @@ def _say_where(known: "Benchmark") -> None:
 @data_app.command("get")
 def get(names: Annotated[list[str], typer.Argument(help="Names from dcdc data list.")]) -> None:
     """Download benchmarks; one that was interrupted is gone on with."""
-    from dcdc.cli.console import say
-    from dcdc.cli.faults import stop
-    from dcdc.data.benchmarks.catalogue import folder_of, how_to_place, is_here
+    from dcdc.data.benchmarks.catalogue import benchmark, folder_of, how_to_place, is_here
     from dcdc.data.benchmarks.download import fetch
 
-    wanted = [_benchmark(name) for name in dict.fromkeys(names) if name != _DIGITS]
+    wanted = [benchmark(name) for name in dict.fromkeys(names) if name != _DIGITS]
     for known in wanted:
         if known.by_hand and not is_here(known):
             raise InputError(f"{known.name} is not here: {how_to_place(known)}")
@@ -126,9 +122,6 @@ def cache(
     ] = False,
 ) -> None:
     """Show where downloads and decoded images are kept, and how big they are."""
-    from rich.filesize import decimal
-
-    from dcdc.cli.console import note, say
     from dcdc.data.cache_folder import cache_folder
     from dcdc.data.row_cache import clear_rows
 
@@ -143,17 +136,9 @@ def cache(
         say(f"{part:12} {decimal(_bytes_below(folder / part))}")
 
 
-def _benchmark(name: str) -> "Benchmark":
-    from dcdc.data.benchmarks.catalogue import benchmark
-
-    return benchmark(name)
-
-
 @contextmanager
 def _getting() -> Iterator[Callable[[str, int, int], None]]:
     """A callback (what, bytes done, bytes in all or 0): a bar, or a few plain lines."""
-    from dcdc.cli.console import err
-
     if not err.is_terminal:
         yield _plain_lines()
         return
@@ -186,10 +171,6 @@ def _getting() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _plain_lines() -> Callable[[str, int, int], None]:
-    from rich.filesize import decimal
-
-    from dcdc.cli.console import note
-
     shown: dict[str, int] = {}
 
     def show(what: str, done: int, total: int) -> None:
@@ -202,8 +183,6 @@ def _plain_lines() -> Callable[[str, int, int], None]:
 
 
 def _bytes_below(folder: "Path") -> int:
-    import os
-
     return sum(
         os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 - many thousand of them
         for parent, _, names in os.walk(folder)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.console import print_scores
 from dcdc.errors import InputError
 
 
@@ -20,7 +21,6 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a run's clusters against the true classes."""
-    from dcdc.cli.console import print_scores
     from dcdc.metrics import score
     from dcdc.run_folder import RunFolder
 
@@ -32,8 +32,7 @@ def evaluate(
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
     else:
-        from dcdc.cli.joining import joined_processes
-        from dcdc.cli.reading import read_images
+        from dcdc.cli.reading import joined_processes, read_images
         from dcdc.run import load
 
         with joined_processes(device) as processes:

@@ -16,6 +16,8 @@ from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.errors import InputError, Words
 
 if TYPE_CHECKING:
+    from dcdc.config import DataConfig
+    from dcdc.data import ImageSet
     from dcdc.experiments.rows import RowResult
     from dcdc.experiments.sequence import Ended
 
@@ -57,6 +59,14 @@ def carry_out(
 
     say = (lambda _: None) if quiet else note
     return carry_out(runs, work, is_over=is_over, say=say, warn=note, words=words)
+
+
+def read_images_for(device: str, data: "DataConfig", *, quiet: bool) -> "ImageSet":
+    """With the largest side that is read there."""
+    from dcdc.cli.reading import read_configured
+    from dcdc.prepare.suggestions import largest_side_for
+
+    return read_configured(data, largest_side=largest_side_for(device), quiet=quiet)
 
 
 def print_grid(grid: Grid, title: str, rows: "Sequence[RowResult[Any]]") -> None:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from dcdc.cli.arguments import Run
+from dcdc.cli.console import say
 from dcdc.errors import InputError
 from dcdc.export import FORMATS
 from dcdc.nearest_name import nearest
@@ -33,12 +35,8 @@ def export(
     if out is not None and out.exists():
         raise InputError(f"{out} exists: choose another --out")
 
-    from rich.filesize import decimal
-
-    from dcdc.cli.console import say
     from dcdc.export.check import BATCHES, TOLERANCE
-    from dcdc.export.onnx_export import export_onnx, require_onnx
-    from dcdc.export.torch_export import export_torch
+    from dcdc.export.formats import export_onnx, export_torch, require_onnx
     from dcdc.run import load
 
     if format_name == "onnx":

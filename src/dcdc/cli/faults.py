@@ -45,7 +45,7 @@ def stop(message: str, code: int) -> NoReturn:
     except InputError:
         launch = Launch()
     if launch.is_several:
-        from dcdc.runtime.fault_claim import may_tell
+        from dcdc.runtime.launch import may_tell
 
         if may_tell(launch):
             who = f"process {launch.rank} of {launch.size}: " if launch.rank else ""

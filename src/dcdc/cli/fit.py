@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Quiet, Report, Target, name_of_source
-from dcdc.cli.joining import joined_processes
+from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
+from dcdc.cli.console import note, print_scores, say
+from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import read_launch
@@ -59,10 +60,7 @@ def fit(
     config_file: Annotated[
         Path | None, typer.Option("--config", help="TOML file with sections as in config.json.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any other setting; repeatable."),
-    ] = None,
+    settings: Settings = None,
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
@@ -89,6 +87,7 @@ def fit(
     if tensorboard:
         require_tensorboard()
 
+    from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
     from dcdc.prepare.overrides import Overrides
 
@@ -191,7 +190,6 @@ def _train(
     manner: "_Manner",
 ) -> None:
     """`folder` is of the first process alone."""
-    from dcdc.cli.faults import SIGNAL_EXIT, stop
     from dcdc.cli.progress import watching
     from dcdc.run import run
 
@@ -256,7 +254,6 @@ def _default_run(source: str) -> Path:
 
 
 def _announce(prepared: "Prepared", manner: "_Manner") -> None:
-    from dcdc.cli.console import note
     from dcdc.cli.recipe_lines import batch, copies, explained, length
 
     if manner.quiet:
@@ -290,8 +287,6 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
 
 
 def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.cli.console import print_scores, say
-
     metrics = result.metrics
     if metrics["scores"]:
         print_scores({**metrics["baselines"], "DCDC": metrics["scores"]})

@@ -1,11 +1,14 @@
 """`dcdc predict RUN DATA`: the clusters of new images."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.console import note, say
+from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,8 +47,7 @@ def predict(
     """
     _check_flags(out, features, copy_to, link_to)
 
-    from dcdc.cli.console import note
-    from dcdc.cli.joining import joined_processes
+    from dcdc.cli.reading import joined_processes
     from dcdc.prediction.answers import help_to_answer, images_for
     from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
@@ -86,8 +88,6 @@ def _check_flags(
 def _print_rows(
     model: "TrainedModel", images: "ImageStream", on_bad: str, quiet: bool, processes: "Processes"
 ) -> None:
-    import sys
-
     from dcdc.cli.progress import counting
     from dcdc.cli.reading import tell_skipped
     from dcdc.prediction.answers import predict_rows
@@ -119,8 +119,6 @@ def _write(
     quiet: bool,
     processes: "Processes",
 ) -> None:
-    from dcdc.cli.console import note
-    from dcdc.cli.faults import SIGNAL_EXIT, stop
     from dcdc.cli.progress import counting
     from dcdc.prediction.session import PredictionStopped, predict_to_file
 
@@ -149,7 +147,6 @@ def _write(
 def _show(
     predicted: "Predicted", out: Path, features: Path | None, sorting: "Sorting | None"
 ) -> None:
-    from dcdc.cli.console import note, say
     from dcdc.cli.reading import tell_skipped
 
     tell_skipped(predicted.skipped)

@@ -1,19 +1,34 @@
-"""The reading of images, with a bar, that several verbs share."""
+"""The reading of images, with a bar, that several verbs share, by one process or by several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
-from dcdc.cli.joining import in_turn
 from dcdc.cli.progress import decoding
 from dcdc.config import DataConfig
+from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
     from dcdc.data import ImageSet, Skipped
     from dcdc.runtime.processes import Processes
 
 _MOST_SKIPPED_SHOWN = 5
+
+
+@contextmanager
+def joined_processes(device: str) -> "Iterator[Processes]":
+    """Those that torchrun started, or this one alone."""
+    from dcdc.runtime.device import take_device
+    from dcdc.runtime.processes import Processes, joined
+
+    launch = read_launch()
+    if not launch.is_several:
+        yield Processes(launch)
+        return
+    with joined(launch, take_device(device, launch.local_rank)) as processes:
+        yield processes
 
 
 def read_configured(
@@ -40,13 +55,21 @@ def read_images(
             told = _told_once(progress, n_others, quiet=quiet)
             return load_images(source, **how, progress=told, on_wait=on_wait)
 
-    image_set = in_turn(processes, read) if processes else read()
+    image_set = _in_turn(processes, read) if processes else read()
     tell_skipped(image_set.skipped)
     if image_set.targets is None and how.get("target") is None and not quiet:
         columns = label_columns(source)
         if columns:
             note(f"to score against labels, name their column by --target: {', '.join(columns)}")
     return image_set
+
+
+def _in_turn(processes: "Processes", read: Callable[[], "ImageSet"]) -> "ImageSet":
+    """The first process of a host reads, and the others find what it has cached."""
+    if not processes.joined:
+        return read()
+    found = processes.with_barrier(read if processes.is_first_of_host else lambda: None)
+    return processes.with_barrier(lambda: read() if found is None else found)
 
 
 def tell_skipped(skipped: "Sequence[Skipped]") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet
+from dcdc.cli.console import note, say
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Rebuild the report and figures of a finished run, or compare several runs."""
-    from dcdc.cli.console import say
     from dcdc.report import write_comparison
     from dcdc.run_folder import RunFolder
 
@@ -50,7 +50,6 @@ def report(
 
 
 def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
-    from dcdc.cli.console import note, say
     from dcdc.cli.reading import read_configured
     from dcdc.report import write_report
     from dcdc.run import read_config
@@ -72,7 +71,6 @@ def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
 
 def _add_sample(folder: "RunFolder", image_set: "ImageSet", quiet: bool) -> None:
     """For a run that left none, as those of earlier versions."""
-    from dcdc.cli.console import note
     from dcdc.report.facts import read_facts
     from dcdc.run import add_sample
 

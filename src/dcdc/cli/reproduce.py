@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table as Grid
 
 from dcdc.cli.arguments import DeviceName, Quiet, Report
 from dcdc.cli.console import say
@@ -16,19 +17,17 @@ from dcdc.cli.experiments import (
     deadline,
     leave,
     print_grid,
+    read_images_for,
 )
 from dcdc.cli.words import REPRODUCE, in_words
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
-    from dcdc.config import DataConfig
-    from dcdc.data import ImageSet
-    from dcdc.experiments.paper_tables import Table
-    from dcdc.experiments.recipe_run import RecipeRun
+    from dcdc.experiments.paper import Table
+    from dcdc.experiments.recipe_runs import RecipeRun
     from dcdc.experiments.recipe_training import Training
     from dcdc.experiments.rows import RowResult
-    from dcdc.run_folder import RunFolder
 
 
 @in_words(REPRODUCE)
@@ -79,9 +78,9 @@ def reproduce(
     check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
     is_over = deadline(minutes)
 
-    from dcdc.experiments.paper_tables import rows_of
-    from dcdc.experiments.paper_tables import table as find_table
-    from dcdc.experiments.recipe_plan import Options, check_settings, plan, settings_text
+    from dcdc.experiments.paper import rows_of
+    from dcdc.experiments.paper import table as find_table
+    from dcdc.experiments.recipe_runs import Options, check_settings, plan, settings_text
     from dcdc.experiments.reproduce_tables import write_table
     from dcdc.experiments.rows import summarise
 
@@ -164,25 +163,19 @@ def _require_means(runs: Sequence["RecipeRun"]) -> None:
 
 def _training(is_over: Callable[[], bool], *, device: str, report: bool, quiet: bool) -> "Training":
     from dcdc.cli.progress import watching
-    from dcdc.cli.reading import read_configured
     from dcdc.experiments.recipe_training import Training
-    from dcdc.prepare.suggestions import largest_side_for
     from dcdc.report import write_report
 
-    def read(data: "DataConfig") -> "ImageSet":
-        return read_configured(data, largest_side=largest_side_for(device), quiet=quiet)
-
-    def after(folder: "RunFolder", images: "ImageSet") -> None:
-        if report:
-            write_report(folder, images)
-
-    return Training(read, lambda: watching(quiet=quiet), is_over, after)
+    return Training(
+        read=lambda data: read_images_for(device, data, quiet=quiet),
+        watch=lambda: watching(quiet=quiet),
+        is_over=is_over,
+        after=write_report if report else lambda _folder, _images: None,
+    )
 
 
 def _show(table: "Table", rows: Sequence["RowResult[RecipeRun]"], settings: str) -> None:
     """The scores of a criterion stand in one cell, spreads below their means."""
-    from rich.table import Table as Grid
-
     from dcdc.experiments.chosen_epoch import CRITERIA, METRICS
     from dcdc.experiments.reproduce_tables import figures
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dcdc.errors import InputError, TrainingError, Words
+from dcdc.experiments import FIT_FLAGS
 
 
 def _words(flags: Mapping[str, str], other: Callable[[str], str | None]) -> Words:
@@ -38,28 +39,18 @@ def _in_compare() -> Words:
 
 
 _EVERYWHERE = {"train.device": "--device", "device": "--device", "out": "--out", "set": "--set"}
-_IMAGES = {"size": "--size", "target": "--target", "on_bad": "--on-bad"}
-_OF_IMAGES = {f"data.{key}": flag for key, flag in _IMAGES.items()} | {"data.source": "DATA"}
+_SOURCE = {"data.source": "DATA"}
+_OF_IMAGES = {key: flag for key, flag in FIT_FLAGS.items() if key.startswith("data.")}
+_IMAGES = {key.removeprefix("data."): flag for key, flag in _OF_IMAGES.items()}
 _SEEDS = {"train.seed": "--first-seed", "seeds": "--seeds", "first_seed": "--first-seed"}
-_FIT = (
-    _EVERYWHERE
-    | _OF_IMAGES
-    | {
-        "n_clusters": "--clusters",
-        "heads.epochs": "--epochs",
-        "heads.batch_size": "--batch-size",
-        "train.seed": "--seed",
-    }
-)
+_FIT = FIT_FLAGS | _EVERYWHERE | _SOURCE
 _COMPARE = (
     _EVERYWHERE
     | _IMAGES
     | _OF_IMAGES
+    | _SOURCE
     | _SEEDS
-    | {
-        "n_clusters": "--clusters",
-        "methods": "--methods",
-    }
+    | {"n_clusters": "--clusters", "methods": "--methods"}
 )
 _REPRODUCE = (
     _EVERYWHERE

@@ -18,7 +18,7 @@ from dcdc.data.image_set import ImageSet, Skipped, check_side
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.row_cache import Block, RowSource, Shape, cached_rows, kept_note
 from dcdc.errors import InputError
-from dcdc.runtime.cores import available_cores
+from dcdc.runtime.environment import available_cores
 
 USUAL_SIDES = (8, 16, 28, 32, 64, 96, 128, 224)
 LARGEST_SIDE = 96  # unless asked for: as far as the paper goes

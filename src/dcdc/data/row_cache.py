@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from dcdc.data.cache_folder import VARIABLE, cache_folder, keeping
 from dcdc.errors import InputError
-from dcdc.runtime.atomic_files import write_text
-from dcdc.runtime.file_lock import file_lock
+from dcdc.runtime.atomic_files import file_lock, write_text
 from dcdc.runtime.journal import JOURNAL, JournaledFolder, Skips, json_lines
 
 _FORMAT = 2

@@ -18,7 +18,7 @@ from dcdc.data.benchmarks.catalogue import (
     how_to_place,
     is_here,
 )
-from dcdc.data.benchmarks.recognise import recognised
+from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.digits import load_digits
 from dcdc.data.folder import list_folder

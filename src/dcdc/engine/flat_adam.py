@@ -92,7 +92,7 @@ class FlatAdam(Optimiser):
                     span.gradient.zero_()
                 torch._foreach_copy_([place for place, _ in found], [grad for _, grad in found])
             else:
-                assert all(weight.grad is None for weight in span.parameters), "not aside"
+                assert all(weight.grad is None for weight in span.parameters), "not on the stream"
             span.step.add_(1)
             # 1 - beta^n, which plain arithmetic would round off while n is small
             corrections = -torch.expm1(span.step * self._log_betas)

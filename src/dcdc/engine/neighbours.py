@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from dcdc.data.store import Store
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.losses.affinity import EMPTY
+from dcdc.losses.heads import EMPTY
 
 _CHUNK = 2048
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
 from dcdc.engine.optimiser import Optimiser
-from dcdc.networks import ClusteringNetwork, WeightGradientStream, weight_gradients_aside
+from dcdc.networks import ClusteringNetwork, WeightGradientStream, weight_gradients_on
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
 
@@ -50,7 +50,7 @@ class EagerStep:
         """`images` are B x C x H x W, uint8: the share's, where there is one."""
         copies = self.objective.copies(images, self._draw(images))
         self.optimiser.zero_grad()
-        with self._gradients_aside():
+        with self._on_gradient_stream():
             total, terms = self.objective.loss(self.network, copies, heads)
             torch.autograd.backward(total)
         if self.share is not None:
@@ -65,10 +65,10 @@ class EagerStep:
         whole = self.objective.draw(self.share.stand_in(images), self.generator)
         return self.objective.part(whole, self.share.own)
 
-    def _gradients_aside(self) -> AbstractContextManager[object]:
+    def _on_gradient_stream(self) -> AbstractContextManager[object]:
         if self.gradient_stream is None:
             return nullcontext()
-        return weight_gradients_aside(self.network, self.gradient_stream)
+        return weight_gradients_on(self.network, self.gradient_stream)
 
 
 def gradients_of(optimiser: Optimiser) -> list[Tensor]:

@@ -26,9 +26,9 @@ from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
+from dcdc.runtime.environment import own_version
 from dcdc.runtime.hub import push_folder
 from dcdc.runtime.processes import ALONE, Processes
-from dcdc.runtime.version import own_version
 
 CHUNK = 512
 GPU_CHUNK = 4096

@@ -1,13 +1,23 @@
 """Runs, rows and tables: `dcdc compare` and `dcdc reproduce`.
 
-Both plan runs with folders of their own, carry out what is missing (`sequence`), read where each
-run stands (`standing`), count seeds together (`rows`) and write tables (`sheet`).
+Both plan runs with folders of their own (`names`), carry out what is missing (`sequence`), read
+where each run stands and count seeds together (`rows`), and write tables (`sheet`).
 
-`dcdc compare`: methods on one set of images. `method_settings` reads what a method takes,
-`method_runs` plans, `method_process` runs each in a process of its own (`method_child`, heard by
-`relay`), `compare_tables` and `compare_page` write.
+`dcdc compare`: methods on one set of images. `method_runs` plans, `method_process` runs each in a
+process of its own (`method_child`), `compare_tables` writes.
 
-`dcdc reproduce`: the tables of the paper. `paper` has the published figures, `paper_tables` the
-rows, `recipe_plan` plans, `recipe_training` trains, `recipe_run` and `chosen_epoch` read,
-`reproduce_tables` writes.
+`dcdc reproduce`: the tables of the paper. `paper` has its figures and rows, `recipe_runs` plans and
+reads (`chosen_epoch`), `recipe_training` trains, `reproduce_tables` writes.
 """
+
+FIT_FLAGS = {
+    "n_clusters": "--clusters",
+    "heads.epochs": "--epochs",
+    "heads.batch_size": "--batch-size",
+    "train.seed": "--seed",
+    "train.device": "--device",
+    "data.size": "--size",
+    "data.target": "--target",
+    "data.on_bad": "--on-bad",
+}
+"""Settings that `dcdc fit` has an option of their own for."""

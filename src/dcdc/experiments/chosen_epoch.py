@@ -61,12 +61,8 @@ def smallest_loss(
 
 def best_by_labels(history: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The first of equals."""
-    best, most = None, -math.inf
-    for line in history:
-        acc = _number(line.get("acc"))
-        if acc is not None and acc > most:
-            best, most = line, acc
-    return best
+    scored = (line for line in history if _number(line.get("acc")) is not None)
+    return max(scored, key=lambda line: line["acc"], default=None)
 
 
 def cluster_head_loss(line: Mapping[str, Any], weights: Mapping[str, float]) -> float | None:

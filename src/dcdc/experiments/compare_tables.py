@@ -1,28 +1,29 @@
-"""The comparison as Markdown, LaTeX and CSV."""
+"""The comparison as Markdown, LaTeX, CSV and a page."""
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dcdc.experiments.chosen_epoch import LAST, METRICS
-from dcdc.experiments.method_runs import MethodRun
-from dcdc.experiments.rows import Result, RowResult, all_results
-from dcdc.experiments.sheet import (
-    SPREAD_NOTE,
-    Sheet,
-    group_heads,
-    state_text,
-    version_text,
-    write_files,
-)
+from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
+from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
+from dcdc.experiments.sheet import SPREAD_NOTE, Sheet, group_heads, run_cells, write_files
 from dcdc.metrics.scores import is_highest
+from dcdc.report.compare import ComparedRun, MethodScores, Overview, write_runs
+from dcdc.report.facts import read_facts, read_sample
+from dcdc.run_folder import RunFolder
 
 Rows = Sequence[RowResult[MethodRun]]
-MEMORY_NOTE = (
+_MEMORY_NOTE = (
     "Time is the method's own, without the reading of images, the mean over seeds. Memory is the "
     "peak of the process that did nothing else, libraries and images included, the largest over "
     "seeds."
+)
+_PUBLISHED_NOTE = (
+    "The paper does not say of which epoch its own figures are; its authors' code takes the one of "
+    "the highest ACC, chosen by labels."
 )
 _MEMORY = {"peak_memory_mb": "memory", "peak_gpu_memory_mb": "GPU memory"}
 
@@ -39,7 +40,7 @@ def write_tables(rows: Rows, title: str, again: str, out: Path) -> list[Path]:
 
 def figures(rows: Rows) -> Sheet:
     """The paper's, and memory of a GPU, only where there are any."""
-    published = has_published(rows)
+    published = _has_published(rows)
     has_gpu = any(row.largest("peak_gpu_memory_mb") is not None for row in rows)
     memory = _MEMORY if has_gpu else {"peak_memory_mb": "memory"}
     heads = ["method", "seeds", *map(str.upper, METRICS)]
@@ -50,8 +51,8 @@ def figures(rows: Rows) -> Sheet:
             [
                 *(row.row.title, row.seeds_text, *row.cells(LAST)),
                 *(row.published_cells() if published else ()),
-                "-" if row.seconds is None else f"{row.seconds:,.1f} s",
-                *(_megabytes(row.largest(key)) for key in memory),
+                or_dash(row.seconds, "{:,.1f} s"),
+                *(or_dash(row.largest(key), "{:,.0f} MB") for key in memory),
             ]
             for row in rows
         ],
@@ -60,12 +61,12 @@ def figures(rows: Rows) -> Sheet:
     )
 
 
-def has_published(rows: Rows) -> bool:
+def _has_published(rows: Rows) -> bool:
     return any(row.row.published is not None for row in rows)
 
 
 def markdown(rows: Rows, title: str, again: str) -> str:
-    lines = [f"## {title}", "", f"{SPREAD_NOTE} {MEMORY_NOTE}", "", f"    {again}", ""]
+    lines = [f"## {title}", "", f"{SPREAD_NOTE} {_MEMORY_NOTE}", "", f"    {again}", ""]
     heads = ["method", "seed", "state", "clusters in use", "device", "dcdc", "config"]
     runs = Sheet(heads, [_run_cells(result) for result in all_results(rows)], len(heads))
     return "\n".join([*lines, *figures(rows).markdown(), "", *runs.markdown()]) + "\n"
@@ -110,19 +111,36 @@ def _best(rows: Rows) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def _megabytes(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f} MB"
-
-
 def _run_cells(result: Result[MethodRun]) -> list[str]:
-    run, metrics = result.run, result.standing.metrics
-    texts = [run.row.title, str(run.seed), state_text(result)]
-    if not metrics:
-        return [*texts, "-", "-", "-", "-"]
-    return [
-        *texts,
-        f"{metrics['health']['active_clusters']} of {metrics['n_clusters']}",
-        str(metrics["device"]),
-        version_text(result),
-        f"`{run.folder / 'config.json'}`",
-    ]
+    metrics = result.standing.metrics
+    used = f"{metrics['health']['active_clusters']} of {metrics['n_clusters']}" if metrics else "-"
+    return [result.run.row.title, *run_cells(result, used)]
+
+
+def write_page(rows: Rows, title: str, path: Path) -> Path:
+    """Of rows of which at least one has finished."""
+    sheet = figures(rows)
+    notes = [f"{SPREAD_NOTE} {_MEMORY_NOTE}"]
+    if _has_published(rows):
+        notes.append(_PUBLISHED_NOTE)
+    scored = [_scores(row) for row in rows] if any(row.values(LAST, "acc") for row in rows) else []
+    overview = Overview(title, sheet.heads, sheet.marked(), notes, scored, shown="One run of each")
+    return write_runs([_one_run(row) for row in rows if row.finished], path, overview)
+
+
+def _scores(row: RowResult[MethodRun]) -> MethodScores:
+    published = {metric: row.published(metric) for metric in METRICS}
+    return MethodScores(
+        row.row.title,
+        {metric: row.values(LAST, metric) for metric in METRICS},
+        {metric: value for metric, value in published.items() if value is not None},
+    )
+
+
+def _one_run(row: RowResult[MethodRun]) -> ComparedRun:
+    """The first that finished; what its method left of its training comes with it."""
+    folder = RunFolder(row.finished[0].run.folder)
+    own = RunFolder(folder.path / METHOD_FOLDER)
+    facts = replace(read_facts(folder), history=own.read_history())
+    sample = read_sample(own) if own.metrics_file.exists() else None
+    return ComparedRun(row.row.title, facts, sample)

@@ -22,19 +22,16 @@ import torch
 from dcdc.data import load_images
 from dcdc.engine.observer import Observer
 from dcdc.errors import InputError, Interrupted, TrainingError
-from dcdc.experiments.method_runs import ERRORS, METHOD_FOLDER
-from dcdc.experiments.method_settings import ENGINE_CHANGES
-from dcdc.experiments.relay import Relay
+from dcdc.experiments.method_process import Relay
+from dcdc.experiments.method_runs import ENGINE_CHANGES, ERRORS, METHOD_FOLDER
 from dcdc.methods import Clustering, Context, Method
 from dcdc.metrics import partition_health, score
 from dcdc.report.reproduce import setting_text
 from dcdc.run import target_names
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.atomic_files import remove_leftovers
-from dcdc.runtime.commit import own_commit
 from dcdc.runtime.device import describe_device, pick_device
-from dcdc.runtime.peak_memory import peak_gpu_memory_mb, peak_memory_mb
-from dcdc.runtime.version import own_version
+from dcdc.runtime.environment import own_commit, own_version, peak_gpu_memory_mb, peak_memory_mb
 
 
 def main() -> None:
@@ -86,8 +83,9 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
         if not begun:
             shutil.rmtree(folder.path)
         raise
-    own = _own_metrics(folder)
-    probabilities = found.probabilities
+    method_folder = RunFolder(folder.path / METHOD_FOLDER)
+    own = method_folder.read_metrics() if method_folder.metrics_file.exists() else {}
+    on_gpu, probabilities = peak_gpu_memory_mb(), found.probabilities
     if probabilities is None:
         probabilities = np.eye(n_clusters, dtype=np.float32)[found.assignments]
     targets = image_set.targets
@@ -104,7 +102,7 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
         # A run that was gone on with counts its epochs of before.
         "training_seconds": round(own.get("training_seconds", seconds) if begun else seconds, 2),
         "peak_memory_mb": round(peak_memory_mb()),
-        "peak_gpu_memory_mb": _rounded(peak_gpu_memory_mb()),
+        "peak_gpu_memory_mb": None if on_gpu is None else round(on_gpu),
         "device": describe_device(_device_of(found)),
         "torch": torch.__version__,
         "scikit-learn": sklearn.__version__,
@@ -139,12 +137,6 @@ def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _own_metrics(folder: RunFolder) -> dict[str, Any]:
-    """Of the method's own run folder, where it has one."""
-    own = RunFolder(folder.path / METHOD_FOLDER)
-    return own.read_metrics() if own.metrics_file.exists() else {}
-
-
 def _device_of(found: Clustering) -> torch.device:
     """Where the method computed, whatever it was offered."""
     if peak_gpu_memory_mb() is not None:
@@ -152,10 +144,6 @@ def _device_of(found: Clustering) -> torch.device:
     if found.network is not None:
         return next(found.network.parameters()).device
     return torch.device("cpu")
-
-
-def _rounded(value: float | None) -> int | None:
-    return None if value is None else round(value)
 
 
 if __name__ == "__main__":

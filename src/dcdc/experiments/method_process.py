@@ -1,4 +1,7 @@
-"""A run in a child process: watched, stopped when asked to, and its end told as one fault."""
+"""A run in a child process: watched, stopped when asked to, and its end told as one fault.
+
+What the child's method tells its observer comes as lines of JSON, and is told to the parent's.
+"""
 
 import json
 import queue
@@ -8,21 +11,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.observer import Observer
 from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.experiments.method_runs import ERRORS, MethodRun
-from dcdc.experiments.relay import tell
 from dcdc.runtime.atomic_files import write_text
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 GRACE_SECONDS = 60.0
 """From SIGINT to SIGKILL: an epoch's evaluation and its saving fit in."""
 _LOOK_SECONDS = 0.1
+_SECONDS_BETWEEN = 0.5
+_PASSED_ON = ("on_start", "on_epoch", "note", "warn")
 _COMMAND = (sys.executable, "-m", "dcdc.experiments.method_child")
 
 
@@ -129,3 +136,50 @@ def _end(run: MethodRun, code: int, said: str) -> str:
     write_text(run.folder / ERRORS, said + "\n")
     last = (said.splitlines() or ["no word"])[-1]
     return f"its process ended with {last}; more in {run.folder / ERRORS}"
+
+
+class Relay:
+    """The child's observer. Steps are counted, not told one by one, and terms are not read."""
+
+    def __init__(self, lines: TextIO) -> None:
+        self.lines = lines
+        self.steps, self.images, self.told_at = 0, 0, 0.0
+
+    def send(self, event: str, **values: Any) -> None:
+        # Figures may be numpy's or torch's.
+        self.lines.write(json.dumps({"event": event, **values}, default=float) + "\n")
+        self.lines.flush()
+
+    def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
+        self.send("on_start", epoch=epoch, epochs=epochs, steps_left=steps_left)
+
+    def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:  # noqa: ARG002
+        self.steps += 1
+        self.images += n_images
+        if time.monotonic() - self.told_at > _SECONDS_BETWEEN:
+            self._send_steps()
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        self._send_steps()
+        self.send("on_epoch", record=record)
+
+    def note(self, message: str) -> None:
+        self.send("note", message=message)
+
+    def warn(self, message: str) -> None:
+        self.send("warn", message=message)
+
+    def _send_steps(self) -> None:
+        if self.steps:
+            self.send("steps", steps=self.steps, images=self.images)
+        self.steps, self.images, self.told_at = 0, 0, time.monotonic()
+
+
+def tell(observer: Observer, event: Mapping[str, Any]) -> None:
+    """An event that is not for an observer is passed over."""
+    values = {key: value for key, value in event.items() if key != "event"}
+    if event["event"] == "steps":
+        for _ in range(event["steps"]):
+            observer.on_step({}, event["images"] // event["steps"])
+    elif event["event"] in _PASSED_ON:
+        getattr(observer, event["event"])(**values)

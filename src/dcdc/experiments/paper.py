@@ -1,4 +1,4 @@
-"""The figures that the paper publishes, as its tables print them.
+"""The paper's tables: the figures it publishes, as printed, and the runs that make each row.
 
 The paper does not say of which epoch DCDC's are; its authors' code reports the best one, chosen by
 the true labels. Tables 2 and 3 hold no figures: they are
@@ -6,8 +6,14 @@ the sets' sizes and the hyper-parameters, which the `*-paper` presets follow. Th
 CIFAR-100 for what is `cifar100-20` here, CIFAR-100 against its 20 super-classes.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dcdc.errors import InputError
+from dcdc.experiments.rows import Published, Row
+from dcdc.nearest_name import nearest
+from dcdc.prepare.presets import PRESETS
 
 TITLES = {
     "cifar10": "CIFAR-10",
@@ -18,16 +24,6 @@ TITLES = {
     "tiny-imagenet": "Tiny-ImageNet",
 }
 """The data sets in the paper's order."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """Tables 4 to 6, and some rows of table 1, print ACC alone."""
-
-    acc: float
-    nmi: float | None = None
-    ari: float | None = None
-
 
 # Table 1: NMI, ACC and ARI of each data set in turn. The paper took all but its own row from
 # others' publications.
@@ -104,3 +100,102 @@ BATCH_SIZES: Mapping[int, Published] = {
     500: Published(0.325, nmi=0.305, ari=0.168),
     1000: Published(0.302, nmi=0.290, ari=0.155),
 }
+
+
+@dataclass(frozen=True)
+class RecipeRow(Row):
+    preset: str
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Flat `section.key` values laid over the preset."""
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    number: int
+    """In the """
+    title: str
+    rows: tuple[RecipeRow, ...]
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row.dataset for row in self.rows))
+
+    @property
+    def varied(self) -> frozenset[str]:
+        """The keys in which rows differ."""
+        return frozenset(key for row in self.rows for key in row.values)
+
+
+def table(name: str) -> Table:
+    if name not in TABLES:
+        raise InputError(
+            f"unknown table {name!r}{nearest(name, TABLES)} Tables: {', '.join(TABLES)}"
+        )
+    number, title, rows = TABLES[name]
+    return Table(name, number, title, tuple(rows()))
+
+
+def rows_of(whole: Table, datasets: Iterable[str]) -> tuple[RecipeRow, ...]:
+    """The rows of some data sets; of all where none is named."""
+    wanted = set(datasets)
+    for dataset in sorted(wanted):
+        if dataset not in TITLES:
+            raise InputError(
+                f"unknown data set {dataset!r}{nearest(dataset, TITLES)} "
+                f"Table {whole.name} has {', '.join(whole.datasets)}"
+            )
+        if dataset not in whole.datasets:
+            raise InputError(
+                f"table {whole.name} has no {dataset}",
+                remedy=f"give {{dataset={' or '.join(whole.datasets)}}}",
+            )
+    return tuple(row for row in whole.rows if not wanted or row.dataset in wanted)
+
+
+def _main() -> Iterator[RecipeRow]:
+    for dataset, published in DCDC.items():
+        yield _row(dataset, "the paper's recipe", published)
+        if dataset in PRESETS:
+            yield RecipeRow(dataset, "our recipe", published, dataset)
+
+
+def _losses() -> Iterator[RecipeRow]:
+    for dataset, published in SAMPLE_VIEW_ALONE.items():
+        of_class = CLASS_VIEW_ALONE[dataset]
+        yield _row(dataset, "sample view alone", published, {"heads.class_weight": 0.0})
+        yield _row(dataset, "class view alone", of_class, {"heads.sample_weight": 0.0})
+        yield _row(dataset, "both views", DCDC[dataset])
+
+
+def _over_clustering() -> Iterator[RecipeRow]:
+    for dataset, published in NO_OVER_CLUSTERING.items():
+        yield _row(dataset, "no over-clustering", published, {"network.over_clusters": 0})
+        yield _row(dataset, "with over-clustering", DCDC[dataset])
+
+
+def _repeat() -> Iterator[RecipeRow]:
+    for dataset, published in NO_REPEAT.items():
+        yield _row(dataset, "no sample repeat", published, {"heads.n_repeats": 1})
+        yield _row(dataset, "three repeats", DCDC[dataset])
+
+
+def _batch_size() -> Iterator[RecipeRow]:
+    for size, published in BATCH_SIZES.items():
+        yield _row("cifar100-20", f"batch of {size}", published, {"heads.batch_size": size})
+
+
+def _row(
+    dataset: str, title: str, published: Published, values: Mapping[str, Any] | None = None
+) -> RecipeRow:
+    return RecipeRow(dataset, title, published, f"{dataset}-paper", values or {})
+
+
+TABLES: dict[str, tuple[int, str, Callable[[], Iterator[RecipeRow]]]] = {
+    "main": (1, "Comparison on six benchmarks", _main),
+    "losses": (4, "Effect of the doubly contrastive loss", _losses),
+    "over-clustering": (5, "Effect of over-clustering", _over_clustering),
+    "repeat": (6, "Effect of sample repeat", _repeat),
+    "batch-size": (7, "Effect of batch size", _batch_size),
+}
+"""Number in the paper, title and rows."""

@@ -10,12 +10,12 @@ from dcdc.config import DataConfig
 from dcdc.data import ImageSet, label_columns
 from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError
-from dcdc.experiments.recipe_run import RecipeRun, filled_in
+from dcdc.experiments.recipe_runs import RecipeRun, filled_in
+from dcdc.methods.by_run import begin_or_go_on
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run
 from dcdc.run import read_config, run
 from dcdc.run_folder import RunFolder
-from dcdc.runtime.atomic_files import remove_leftovers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,9 +43,7 @@ class Training:
                 asked.data.source, Overrides(preset=asked), read=self._scored_images
             )  # refuses before there is a folder
             config, image_set = prepared.config, prepared.images
-            if planned.folder.is_dir():
-                remove_leftovers(planned.folder)
-            folder = RunFolder.create(planned.folder)
+            folder, _ = begin_or_go_on(planned.folder)
         with self.watch() as observer:
             watcher = _Deadline(observer, self.is_over)
             run(config, image_set, folder=folder, resume=begun, observer=watcher)

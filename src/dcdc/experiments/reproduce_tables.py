@@ -7,19 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.experiments.chosen_epoch import CRITERIA, CRITERION_NOTE, METRICS, EpochScores
-from dcdc.experiments.paper import TITLES
-from dcdc.experiments.paper_tables import Table
-from dcdc.experiments.recipe_plan import Options, file_stem, settings_text
-from dcdc.experiments.recipe_run import RecipeRun
-from dcdc.experiments.rows import Result, RowResult, all_results
-from dcdc.experiments.sheet import (
-    SPREAD_NOTE,
-    Sheet,
-    group_heads,
-    state_text,
-    version_text,
-    write_files,
-)
+from dcdc.experiments.paper import TITLES, Table
+from dcdc.experiments.recipe_runs import Options, RecipeRun, file_stem, settings_text
+from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
+from dcdc.experiments.sheet import SPREAD_NOTE, Sheet, group_heads, run_cells, write_files
 
 Rows = Sequence[RowResult[RecipeRun]]
 _FROM_METRICS = ("training_seconds", "device", "torch", "dcdc", "commit", "n_images")
@@ -43,7 +34,7 @@ def figures(rows: Rows) -> Sheet:
                 *(TITLES[row.row.dataset], row.row.title, row.seeds_text, _epochs(row)),
                 *(text for criterion in CRITERIA for text in row.cells(criterion)),
                 *row.published_cells(),
-                "-" if row.seconds is None else f"{row.seconds:,.0f} s",
+                or_dash(row.seconds, "{:,.0f} s"),
             ]
             for row in rows
         ],
@@ -91,15 +82,8 @@ def _epochs(row: RowResult[RecipeRun]) -> str:
 
 
 def _run_cells(result: Result[RecipeRun]) -> list[str]:
-    run, standing = result.run, result.standing
-    is_known = standing.state in ("begun", "done")
-    return [
-        *(TITLES[run.row.dataset], run.row.title, str(run.seed), state_text(result)),
-        str(standing.metrics.get("device", "-")),
-        version_text(result),
-        f"`{result.folder / 'config.json'}`" if is_known else "-",
-        f"`{run.command(source=standing.source)}`",
-    ]
+    row, command = result.run.row, result.run.command(source=result.standing.source)
+    return [TITLES[row.dataset], row.title, *run_cells(result), f"`{command}`"]
 
 
 def _row(result: RowResult[RecipeRun]) -> dict[str, Any]:

@@ -1,16 +1,79 @@
-"""The runs of a row counted together: mean and standard deviation over seeds."""
+"""Where a run stands, and the runs of a row counted together: mean and deviation over seeds."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from dcdc.errors import PLAIN, Words
-from dcdc.experiments.chosen_epoch import METRICS
-from dcdc.experiments.standing import Row, Run, Standing
+from dcdc.errors import PLAIN, InputError, Words
+from dcdc.experiments.chosen_epoch import METRICS, EpochScores
+
+
+@dataclass(frozen=True)
+class Published:
+    """By the paper; some of its tables print ACC alone."""
+
+    acc: float
+    nmi: float | None = None
+    ari: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a table's row shows: runs that differ in their seeds alone."""
+
+    dataset: str
+    title: str
+    published: Published | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    state: Literal["done", "begun", "missing", "other"]
+    """other: the folder holds something else, so it is neither shown nor gone on with."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Of a finished run, as in metrics.json."""
+    chosen: Mapping[str, EpochScores | None] = field(default_factory=dict)
+    """Of a finished run, by criterion."""
+    epochs: int = 0
+    """Finished so far, where they are counted."""
+    source: str = ""
+    longer: Path | None = None
+    """Folder of the run whose first epochs these are, where it was read from another's."""
+    fault: InputError | None = None
+    """Why the state is `other`."""
+
+
+class Run(Protocol):
+    @property
+    def row(self) -> Row: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def epochs(self) -> int | None:
+        """Of all its phases; None where they are not counted."""
+
+    def standing(self) -> Standing:
+        """Reads the folder."""
+
 
 R = TypeVar("R", bound=Run)
+
+
+def require_same(folder: Path, changed: Mapping[str, tuple[Any, Any]]) -> None:
+    """`changed`: what is asked for and what is stored, by key, where they differ."""
+    if changed:
+        listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())
+        raise InputError(
+            f"{folder} holds a run of something else ({listed})",
+            remedy=("move it away", "choose another {out}"),
+        )
 
 
 @dataclass(frozen=True)
@@ -27,6 +90,11 @@ def dotted(value: float) -> str:
     """Three digits, as the paper's tables are quoted: .699."""
     text = f"{value:.3f}"
     return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def or_dash(value: Figure | float | None, form: str = "{}") -> str:
+    """A dash for what is not known."""
+    return "-" if value is None else form.format(value)
 
 
 @dataclass(frozen=True)
@@ -68,7 +136,7 @@ class RowResult(Generic[R]):
 
     def cells(self, criterion: str) -> list[str]:
         """By metric; a dash for what is not known."""
-        return [_or_dash(self.figure(criterion, metric)) for metric in METRICS]
+        return [or_dash(self.figure(criterion, metric)) for metric in METRICS]
 
     def published(self, metric: str) -> float | None:
         value: float | None = getattr(self.row.published, metric, None)
@@ -76,7 +144,7 @@ class RowResult(Generic[R]):
 
     def published_cells(self) -> list[str]:
         values = [self.published(metric) for metric in METRICS]
-        return [_or_dash(None if value is None else Figure(value)) for value in values]
+        return ["-" if value is None else dotted(value) for value in values]
 
     @property
     def seeds_text(self) -> str:
@@ -111,10 +179,6 @@ def summarise(
         result = Result(run, standing, faults.get(run.folder, fault))
         by_row.setdefault(run.row, []).append(result)
     return [RowResult(row, tuple(results)) for row, results in by_row.items()]
-
-
-def _or_dash(figure: Figure | None) -> str:
-    return "-" if figure is None else str(figure)
 
 
 def all_results(rows: Sequence[RowResult[R]]) -> list[Result[R]]:

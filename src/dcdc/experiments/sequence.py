@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dcdc.errors import PLAIN, InputError, Interrupted, TrainingError, Words
-from dcdc.experiments.standing import Run
+from dcdc.experiments.rows import Run
 
 TIME_OVER = "time is over"
 R = TypeVar("R", bound=Run)

@@ -74,7 +74,19 @@ def state_text(result: Result[Any]) -> str:
     return f"{state}; failed: {result.fault}" if result.fault else state
 
 
-def version_text(result: Result[Any]) -> str:
+def run_cells(result: Result[Any], *between: str) -> list[str]:
+    """Seed and state, then `between`, then device, versions and config as far as they are known."""
+    standing = result.standing
+    is_known = standing.state in ("begun", "done")
+    return [
+        *(str(result.run.seed), state_text(result), *between),
+        str(standing.metrics.get("device", "-")),
+        _version_text(result),
+        f"`{result.folder / 'config.json'}`" if is_known else "-",
+    ]
+
+
+def _version_text(result: Result[Any]) -> str:
     metrics = result.standing.metrics
     if not metrics:
         return "-"

@@ -3,15 +3,18 @@
 Shapes: N images, S pixels a side, C channels, K clusters, D features.
 """
 
+import json
 from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
 
 from dcdc.engine.trained_model import TrainedModel
+from dcdc.runtime.environment import own_version
 
 INPUT = "images"
 OUTPUTS = ("probabilities", "assignment", "features")
+FORMAT = 1  # of the metadata
 
 
 class ExportedNetwork(nn.Module):
@@ -55,3 +58,17 @@ def trace(network: ExportedNetwork) -> torch.export.ExportedProgram:
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # where this machine keeps its files
     return program
+
+
+def metadata_of(model: TrainedModel) -> dict[str, str]:
+    head = model.network.heads[model.network.answering_head]
+    assert isinstance(head, nn.Linear)
+    names = {str(cluster): name for cluster, name in sorted(model.names.items())}
+    return {
+        "dcdc": own_version(),
+        "format": str(FORMAT),
+        "size": str(model.size),
+        "channels": str(model.network.in_channels),
+        "n_clusters": str(head.out_features),
+        "clusters": json.dumps(names, ensure_ascii=False),
+    }

@@ -5,28 +5,28 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from dcdc.losses.affinity import class_affinity, sample_affinity
-from dcdc.losses.dcdc import (
-    DcdcLoss,
-    balance_loss,
-    class_view_loss,
-    dcdc_loss,
-    sample_view_loss,
-)
 from dcdc.losses.generative import (
     discriminator_loss,
     gaussian_divergence,
     generator_loss,
     reconstruction_loss,
-)
-from dcdc.losses.information import iic_loss, joint_assignment, mutual_information
-from dcdc.losses.pseudo_labels import (
-    self_label_loss,
     sharpened_target,
     student_assignment,
     target_divergence,
 )
-from dcdc.losses.self_supervised import byol_loss, nt_xent_loss
+from dcdc.losses.heads import (
+    DcdcLoss,
+    balance_loss,
+    class_affinity,
+    class_view_loss,
+    dcdc_loss,
+    iic_loss,
+    joint_assignment,
+    mutual_information,
+    sample_affinity,
+    sample_view_loss,
+)
+from dcdc.losses.self_supervised import byol_loss, nt_xent_loss, self_label_loss
 from dcdc.registry import Registry
 
 LossFunction = Callable[[Tensor, Tensor], DcdcLoss]

@@ -21,9 +21,8 @@ from sklearn.cluster import AgglomerativeClustering
 from sklearn.preprocessing import normalize
 
 from dcdc.data import ImageSet
-from dcdc.methods.components import principal_components
-from dcdc.methods.context import Clustering, Context, pixels_of
-from dcdc.methods.micro_clusters import find_micro_clusters
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.pixels import find_micro_clusters, pixels_of, principal_components
 
 _SMALLEST = 1e-6
 

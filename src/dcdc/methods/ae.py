@@ -13,7 +13,7 @@ from dcdc.data import ImageSet
 from dcdc.methods.autoencoding import build_autoencoder, reconstruction
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, directions, k_means
-from dcdc.networks.autoencoder import Autoencoder
+from dcdc.networks.generative import Autoencoder
 
 
 def cluster(

@@ -12,9 +12,9 @@ from dcdc.data.mapped import gather_spread
 from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses import reconstruction_loss
 from dcdc.methods.training_context import TrainingContext
-from dcdc.networks.autoencoder import Autoencoder
-from dcdc.networks.evened import LocalContrast, Whitening, cross_spectrum
-from dcdc.networks.front import Normalise
+from dcdc.networks.generative import Autoencoder
+from dcdc.networks.layers import Normalise
+from dcdc.networks.whitening import LocalContrast, Whitening, cross_spectrum
 
 Kind = TypeVar("Kind", bound=Autoencoder)
 Corruption = Callable[[Tensor, Generator], Tensor]

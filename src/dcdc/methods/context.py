@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from dcdc.data import ImageSet
 from dcdc.engine.observer import Observer, SilentObserver
 
 _SILENT = SilentObserver()
@@ -33,8 +32,3 @@ class Clustering:
     features: NDArray[np.float32] | None = None
     """N x D, where the method has any beside the pixels."""
     network: nn.Module | None = None
-
-
-def pixels_of(image_set: ImageSet) -> NDArray[np.float32]:
-    """N x (H W C), from 0 to 1."""
-    return image_set.images.reshape(image_set.n_images, -1).astype(np.float32) / np.float32(255)

@@ -29,7 +29,7 @@ from dcdc.methods.autoencoding import (
 )
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, directions, k_means, whitened
-from dcdc.networks.autoencoder import Autoencoder
+from dcdc.networks.generative import Autoencoder
 
 MASKED = 0.1
 """Of all pixels."""

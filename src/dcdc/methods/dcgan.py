@@ -25,7 +25,7 @@ from dcdc.engine.simple_training import Batch, SimplePhase, Terms
 from dcdc.losses import discriminator_loss, generator_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means, leading_directions
-from dcdc.networks.adversarial import Discriminator, Generator
+from dcdc.networks.generative import Discriminator, Generator
 from dcdc.prepare.suggestions import TINY
 
 N_NOISE = 64

@@ -24,7 +24,7 @@ from dcdc.methods.autoencoding import build_autoencoder, reconstruction
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.training_context import TrainingContext, k_means
-from dcdc.networks.autoencoder import Autoencoder
+from dcdc.networks.generative import Autoencoder
 
 
 def cluster(

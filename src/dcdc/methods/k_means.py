@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from dcdc.data import ImageSet
-from dcdc.methods.context import Clustering, Context, pixels_of
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.pixels import pixels_of
 
 
 def cluster(

@@ -21,7 +21,8 @@ from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.exceptions import ConvergenceWarning
 
 from dcdc.data import ImageSet
-from dcdc.methods.context import Clustering, Context, pixels_of
+from dcdc.methods.context import Clustering, Context
+from dcdc.methods.pixels import pixels_of
 
 
 def cluster(

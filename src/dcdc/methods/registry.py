@@ -4,7 +4,6 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import Any, get_type_hints
 
@@ -13,10 +12,7 @@ import numpy as np
 from dcdc.data import ImageSet
 from dcdc.errors import InputError, TrainingError
 from dcdc.methods.context import Clustering, Context
-from dcdc.nearest_name import nearest
-
-ENTRY_POINTS = "dcdc.methods"
-"""The group in which an installed package names its methods: `name = "module:function"`."""
+from dcdc.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,14 @@ class Method:
         return found
 
 
-METHODS: dict[str, Method] = {}
+class _Methods(Registry[Method]):
+    def _load(self, name: str) -> Method:
+        """The entry point of an installed package is the function itself."""
+        point = self._from_outside().get(name)
+        return Method(name, name, f"{point.module}:{point.attr}") if point else super()._load(name)
+
+
+METHODS = _Methods("method", "dcdc.methods", {})
 
 
 def register_method(
@@ -75,17 +78,13 @@ def register_method(
     module, colon, place = function.partition(":")
     if not re.fullmatch(r"[\w-]+", name):
         raise InputError(f"method name {name!r} must be of letters, digits, - and _")
-    if name in METHODS:
-        raise InputError(f"there is a method {name!r} already: choose another name")
     if not colon or module == "__main__" or "<" in place:
         raise InputError(f"method {name!r} is {function}: give a function that can be imported")
-    METHODS[name] = Method(name, title or name, function)
+    METHODS.register(name, Method(name, title or name, function))
 
 
 def find_method(name: str) -> Method:
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}{nearest(name, METHODS)}")
-    return METHODS[name]
+    return METHODS.get(name)
 
 
 def check_task(image_set: ImageSet, n_clusters: int) -> None:
@@ -114,12 +113,6 @@ def check_answer(found: Clustering, n_images: int, n_clusters: int, method: str)
         )
 
 
-def register_installed() -> None:
-    """Those that installed packages name."""
-    for entry in entry_points(group=ENTRY_POINTS):
-        register_method(entry.name, f"{entry.module}:{entry.attr}")
-
-
 for _name, _title in {
     "k-means": "K-Means",
     "sc": "SC",
@@ -137,4 +130,3 @@ for _name, _title in {
     "dcdc": "DCDC",
 }.items():
     register_method(_name, f"dcdc.methods.{_name.replace('-', '_')}:cluster", _title)
-register_installed()

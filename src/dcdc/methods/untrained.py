@@ -22,7 +22,7 @@ from dcdc.errors import InputError
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.training_context import TrainingContext, check_above_zero, directions, k_means
-from dcdc.networks.untrained import UntrainedMaps
+from dcdc.networks.generative import UntrainedMaps
 from dcdc.runtime.seeding import derive_generator
 
 _CHUNK = 500

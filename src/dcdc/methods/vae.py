@@ -18,7 +18,7 @@ from dcdc.methods.autoencoding import averaged_with_mirror, build_autoencoder, u
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.training_context import TrainingContext, directions, k_means, whitened
-from dcdc.networks.autoencoder import VariationalAutoencoder
+from dcdc.networks.generative import VariationalAutoencoder
 
 
 def cluster(

@@ -1,11 +1,15 @@
 """How good a partition is: against targets where there are any, and by itself."""
 
-from dcdc.metrics.accuracy import cluster_accuracy
 from dcdc.metrics.health import PartitionHealth, health_warnings, partition_health
-from dcdc.metrics.information import adjusted_rand_index, normalized_mutual_info
 from dcdc.metrics.matching import contingency_table, match_clusters
-from dcdc.metrics.purity import cluster_purity, overall_purity
-from dcdc.metrics.scores import score
+from dcdc.metrics.scores import (
+    adjusted_rand_index,
+    cluster_accuracy,
+    cluster_purity,
+    normalized_mutual_info,
+    overall_purity,
+    score,
+)
 
 __all__ = [
     "PartitionHealth",

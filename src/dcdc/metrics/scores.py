@@ -1,13 +1,48 @@
-"""The figures of a result table, in one call."""
+"""Scores of a partition against targets: ACC, NMI, ARI and purity, and all of them in one call."""
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn import metrics as sklearn_metrics
 
-from dcdc.metrics.accuracy import cluster_accuracy
-from dcdc.metrics.information import adjusted_rand_index, normalized_mutual_info
-from dcdc.metrics.purity import overall_purity
+from dcdc.metrics.matching import contingency_table, matched_cells, pair_labels
+
+
+def cluster_accuracy(targets: ArrayLike, assignments: ArrayLike) -> float:
+    """Between 0 and 1, under the best one-to-one matching of clusters to classes."""
+    table = contingency_table(targets, assignments)
+    return float(table[matched_cells(table)].sum() / table.sum())
+
+
+def normalized_mutual_info(targets: ArrayLike, assignments: ArrayLike) -> float:
+    """NMI: mutual information over the arithmetic mean of the two entropies."""
+    pairs = pair_labels(targets, assignments)
+    return float(
+        sklearn_metrics.normalized_mutual_info_score(
+            pairs.class_codes, pairs.cluster_codes, average_method="arithmetic"
+        )
+    )
+
+
+def adjusted_rand_index(targets: ArrayLike, assignments: ArrayLike) -> float:
+    """ARI: agreement over pairs of images, 0 by chance, 1 when the partitions are the same."""
+    pairs = pair_labels(targets, assignments)
+    return float(sklearn_metrics.adjusted_rand_score(pairs.class_codes, pairs.cluster_codes))
+
+
+def cluster_purity(targets: ArrayLike, assignments: ArrayLike) -> dict[Any, float]:
+    """cluster -> share of its most frequent class."""
+    pairs = pair_labels(targets, assignments)
+    purity = pairs.table.max(axis=0) / pairs.table.sum(axis=0)
+    return dict(zip(pairs.clusters, purity.tolist(), strict=True))
+
+
+def overall_purity(targets: ArrayLike, assignments: ArrayLike) -> float:
+    """Share of the images that belong to the most frequent class of their cluster."""
+    table = contingency_table(targets, assignments)
+    return float(table.max(axis=0).sum() / table.sum())
 
 
 def score(targets: ArrayLike, assignments: ArrayLike) -> dict[str, float]:

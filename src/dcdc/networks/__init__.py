@@ -1,17 +1,24 @@
 """Everything that has parameters: the front, backbones, heads and the clustering network."""
 
-from dcdc.networks.backbones import BACKBONES, Backbone, build_backbone
+from dcdc.networks.backbones import (
+    BACKBONE_SCHEMES,
+    BACKBONES,
+    Backbone,
+    Pretrained,
+    build_backbone,
+    find_backbone,
+)
 from dcdc.networks.clustering import (
     CLUSTER_HEAD,
     OVER_CLUSTERING_HEAD,
     ClusteringNetwork,
     NetworkOutput,
 )
-from dcdc.networks.convert_norms import convert_copy_group_norm
-from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_aside
+from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_on
 from dcdc.networks.copy_group_norm import (
     CopyGroupNorm,
     CopyGroupNorm1d,
+    convert_copy_group_norm,
     copy_groups,
     share_statistics,
 )
@@ -19,6 +26,7 @@ from dcdc.networks.patches import PatchBackbone
 
 __all__ = [
     "BACKBONES",
+    "BACKBONE_SCHEMES",
     "CLUSTER_HEAD",
     "OVER_CLUSTERING_HEAD",
     "Backbone",
@@ -28,10 +36,12 @@ __all__ = [
     "CopyGroupNorm1d",
     "NetworkOutput",
     "PatchBackbone",
+    "Pretrained",
     "WeightGradientStream",
     "build_backbone",
     "convert_copy_group_norm",
     "copy_groups",
+    "find_backbone",
     "share_statistics",
-    "weight_gradients_aside",
+    "weight_gradients_on",
 ]

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from dcdc.networks.convert_norms import require_copy_group_norms
-from dcdc.networks.dense import Dense
-from dcdc.networks.front import Normalise, Sobel, front
+from dcdc.networks.copy_group_norm import require_copy_group_norms
+from dcdc.networks.layers import Dense, Normalise, Sobel, front
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"

@@ -38,21 +38,21 @@ class WeightGradientStream:
         return torch.cuda.stream(self.stream)
 
     def join(self) -> None:
-        """What follows waits for the work aside."""
+        """What follows waits for the second stream."""
         if self.stream is not None and self._in_use:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._in_use.clear()
 
 
 class Convolution(nn.Conv2d):
-    """As nn.Conv2d, without bias; `weight_gradients_aside` says when it differs."""
+    """As nn.Conv2d, without bias; `weight_gradients_on` says when it differs."""
 
-    aside: WeightGradientStream | None = None
+    gradient_stream: WeightGradientStream | None = None
     twin: Tensor | None = None
     """The weight as an optimiser keeps it for products, in half precision..."""
     twin_gradient: Tensor | None = None
     """...and where it wants the gradient, instead of in `weight.grad`. Both count in
-    `weight_gradients_aside` alone."""
+    `weight_gradients_on` alone."""
     found: Tensor | None = None
     """The gradient of this step so far, on its way there."""
 
@@ -61,9 +61,9 @@ class Convolution(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         x, stride = self._safely_strided(x)
-        if self.aside is None:
+        if self.gradient_stream is None:
             return torch.conv2d(x, self.weight, None, stride, self.padding)
-        return _ConvolutionAside.apply(x, self.weight, self, stride)  # type: ignore[no-any-return, no-untyped-call]
+        return _StreamedConvolution.apply(x, self.weight, self, stride)  # type: ignore[no-any-return, no-untyped-call]
 
     def _safely_strided(self, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
         """Input and stride of the same product, such that its gradient stays in its memory.
@@ -83,7 +83,7 @@ class Convolution(nn.Conv2d):
         """The weight as a product with x takes it."""
         kind = x.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-        if self.aside is not None and self.twin is not None:
+        if self.gradient_stream is not None and self.twin is not None:
             assert self.twin.dtype == dtype, (self.twin.dtype, dtype)
             return self.twin
         return weight.to(dtype)
@@ -99,21 +99,21 @@ class Convolution(nn.Conv2d):
 
 
 @contextmanager
-def weight_gradients_aside(network: nn.Module, aside: WeightGradientStream) -> Iterator[None]:
+def weight_gradients_on(network: nn.Module, stream: WeightGradientStream) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
     layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
     for layer in layers:
-        layer.aside = aside
+        layer.gradient_stream = stream
     try:
         yield
     finally:
-        _hand_over(layers, aside)
+        _hand_over(layers, stream)
         for layer in layers:
-            layer.aside = layer.found = None
-        aside.join()
+            layer.gradient_stream = layer.found = None
+        stream.join()
 
 
-def _hand_over(layers: Sequence[Convolution], aside: WeightGradientStream) -> None:
+def _hand_over(layers: Sequence[Convolution], stream: WeightGradientStream) -> None:
     """All at once: a copy for each layer is a launch for each layer."""
     wanted, given = [], []
     for layer in layers:
@@ -122,11 +122,11 @@ def _hand_over(layers: Sequence[Convolution], aside: WeightGradientStream) -> No
             wanted.append(layer.twin_gradient)
             given.append(layer.found)
     if given:
-        with aside.work(*given):
+        with stream.work(*given):
             torch._foreach_copy_(wanted, given)
 
 
-class _ConvolutionAside(torch.autograd.Function):
+class _StreamedConvolution(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, layer: Convolution, stride: tuple[int, ...]
@@ -134,7 +134,7 @@ class _ConvolutionAside(torch.autograd.Function):
         weight = layer.in_use(weight, x)
         x = x.to(weight.dtype)
         ctx.save_for_backward(x, weight)
-        ctx.layer, ctx.aside, ctx.stride = layer, layer.aside, stride
+        ctx.layer, ctx.gradient_stream, ctx.stride = layer, layer.gradient_stream, stride
         return torch.conv2d(x, weight, None, stride, layer.padding)
 
     @staticmethod
@@ -151,6 +151,6 @@ class _ConvolutionAside(torch.autograd.Function):
             )
             return found[0 if of_input else 1]
 
-        with ctx.aside.work(grad, x, weight):
+        with ctx.gradient_stream.work(grad, x, weight):
             layer.receive(gradient(of_input=False))
         return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None, None

@@ -12,7 +12,7 @@ dy, x -> dx, the ReLU's mask computed again from x. Backward of residual and ReL
 d_residual; d_residual, x -> dx, the mask taken from y, which the next layer keeps anyway.
 
 Where processes share a batch, they exchange what the first kernel of a pair leaves
-(shared_partials.py).
+(shared_norm.py).
 
 Forked, y is handed out twice on one memory, for two readers: the first backward kernel then reads
 the gradients of both and adds them, instead of a kernel of autograd's that would write their sum.
@@ -34,13 +34,13 @@ from dcdc.networks.fused_norm_kernels import (
     _partial_gradients,
     _partial_statistics,
 )
-from dcdc.networks.shared_partials import (
+from dcdc.networks.shared_norm import (
     Shared,
     keep_running,
     share_statistics_between,
     share_sums_between,
 )
-from dcdc.runtime.kernels import can_build
+from dcdc.runtime.device import can_build
 from dcdc.runtime.processes import ALONE, Processes
 
 MOST_GROUPS = 4

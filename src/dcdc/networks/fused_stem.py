@@ -102,7 +102,7 @@ class _FusedStem(torch.autograd.Function):
                 num_warps=_WARPS,
                 **shape,
             )
-        ctx.groups, ctx.layer, ctx.aside = groups, layer, layer.aside
+        ctx.groups, ctx.layer, ctx.gradient_stream = groups, layer, layer.gradient_stream
         ctx.processes, ctx.counts, ctx.pixels = processes, None, pixels
         if shared is not None:
             # The backward kernels' rows are windows; only their shares count.
@@ -144,9 +144,9 @@ class _FusedStem(torch.autograd.Function):
             num_warps=8,
             **shape,
         )
-        if ctx.aside is None:
+        if ctx.gradient_stream is None:
             return None, d_filters.to(ctx.layer.weight.dtype), *_rest(d_weight, d_bias)
-        with ctx.aside.work(d_filters):
+        with ctx.gradient_stream.work(d_filters):
             ctx.layer.receive(d_filters)
         return None, None, *_rest(d_weight, d_bias)
 

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.networks.backbones import Backbone
-from dcdc.networks.dense import Dense
-from dcdc.networks.grid import Grid
+from dcdc.networks.layers import Dense, Grid
 
 SIDE, STRIDE, PADDING = 6, 2, 2
 """Pixels: of a patch, between patches, and of nothing around an image."""

@@ -18,7 +18,7 @@ from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import PerturbedPair
 from dcdc.losses import byol_loss
 from dcdc.networks import ClusteringNetwork, CopyGroupNorm1d, copy_groups
-from dcdc.networks.ema_target import EmaTarget
+from dcdc.networks.layers import EmaTarget
 
 
 @dataclass(frozen=True)

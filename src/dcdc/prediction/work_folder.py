@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.errors import InputError
-from dcdc.runtime.atomic_files import write_text
-from dcdc.runtime.file_lock import file_lock
+from dcdc.runtime.atomic_files import file_lock, write_text
 from dcdc.runtime.journal import JOURNAL, JournaledFolder
 
 _FORMAT = 1

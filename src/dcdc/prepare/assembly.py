@@ -36,7 +36,7 @@ from dcdc.networks import (
     build_backbone,
     share_statistics,
 )
-from dcdc.networks.front import Sobel
+from dcdc.networks.layers import Sobel
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.resolve import (
     batch_sizes,

@@ -13,13 +13,13 @@ __all__ = ["write_comparison", "write_report"]
 
 def write_report(folder: "RunFolder", image_set: "ImageSet | None" = None) -> Path:
     """Draws a finished run's figures and writes its page; with the images at hand, a gallery."""
-    from dcdc.report.write import write_figures_and_page  # matplotlib waits until it is needed
+    from dcdc.report.page import write_figures_and_page  # matplotlib waits until it is needed
 
     return write_figures_and_page(folder, image_set)
 
 
 def write_comparison(folders: "Sequence[RunFolder]", path: Path) -> Path:
     """Writes a page that shows finished runs side by side."""
-    from dcdc.report.compare import write_page
+    from dcdc.report.compare import read_runs, write_runs
 
-    return write_page(folders, path)
+    return write_runs(read_runs(folders), path)

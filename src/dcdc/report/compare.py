@@ -1,6 +1,6 @@
 """Runs side by side: one HTML file with everything inside, and nothing in it that runs or loads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -8,33 +8,91 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.errors import InputError
 from dcdc.metrics.scores import is_highest
-from dcdc.report.affinity_figure import draw_affinities_side_by_side
-from dcdc.report.facts import RunFacts, read_facts
-from dcdc.report.figure_files import Draw, Picture, draw_picture
+from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
+from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
+from dcdc.report.figures import (
+    DARK,
+    FEW_DOTS,
+    LIGHT,
+    ROUND_STEPS,
+    Picture,
+    Theme,
+    draw_picture,
+    legend_above,
+)
 from dcdc.report.matching import short
-from dcdc.report.methods_figure import MethodScores, draw_methods
-from dcdc.report.page import duration
+from dcdc.report.page import duration, render
 from dcdc.report.reproduce import setting_text
-from dcdc.report.sample import RunSample, read_sample
-from dcdc.report.theme import DARK, LIGHT, Theme
 from dcdc.report.training_figure import SCORES, split_phases
-from dcdc.report.views import sorted_affinities
 from dcdc.runtime.atomic_files import write_text
 
 if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
-_FEW_EPOCHS = 40  # up to here each epoch gets a dot
 _LINES = ("-", "--", ":", "-.")
 _NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_seconds", "device")
 _NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    title: str
+    scores: Mapping[str, Sequence[float]]
+    """By the keys of SCORES, a value for each seed; empty for what was not scored."""
+    published: Mapping[str, float]
+
+
+def draw_methods(methods: Sequence[MethodScores], theme: Theme) -> Figure:
+    """A panel for each score, the methods from above in their order."""
+    figure = Figure(figsize=(8.4, 1.2 + 0.26 * len(methods)), layout="constrained")
+    panels = figure.subplots(1, len(SCORES), sharey=True)
+    places = range(len(methods))
+    for axes, (key, name) in zip(panels, SCORES.items(), strict=True):
+        seeds = [
+            (place, value)
+            for place, method in enumerate(methods)
+            for value in method.scores.get(key, ())
+        ]
+        means = [
+            sum(values) / len(values) if (values := method.scores.get(key)) else 0.0
+            for method in methods
+        ]
+        published = [
+            (place, method.published[key])
+            for place, method in enumerate(methods)
+            if key in method.published
+        ]
+        axes.barh(places, means, 0.6, color=theme.colours[0], alpha=0.45, label="mean")
+        axes.plot(*_points(seeds), "o", color=theme.colours[0], markersize=4, label="each seed")
+        if published:
+            axes.plot(
+                *_points(published),
+                "D",
+                color=theme.colours[1],
+                fillstyle="none",
+                markersize=6,
+                label="published",
+            )
+        axes.set_xlim(left=0)
+        axes.set_xlabel(name)
+        axes.grid(axis="x")
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(places, [method.title for method in methods])
+    panels[0].invert_yaxis()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=9)
+    return figure
+
+
+def _points(found: Sequence[tuple[int, float]]) -> tuple[list[float], list[int]]:
+    """Values along, places down."""
+    return [value for _, value in found], [place for place, _ in found]
 
 
 @dataclass(frozen=True)
@@ -65,29 +123,21 @@ class ComparedRun:
         return sorted(counts.tolist(), reverse=True)
 
 
-def write_page(folders: "Sequence[RunFolder]", path: Path) -> Path:
-    """At least two finished runs, in the order in which they are shown."""
-    return write_runs(read_runs(folders), path)
-
-
 def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | None = None) -> Path:
-    environment = Environment(
-        loader=PackageLoader("dcdc.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template("compare.html").render(
+    """At least two, in the order in which they are shown."""
+    methods = overview.methods if overview else ()
+    has_history = any(run.facts.history for run in runs)
+    text = render(
+        "compare.html",
         runs=runs,
         overview=overview,
-        methods=_methods_picture(overview),
+        methods=draw_picture(partial(draw_methods, methods)) if methods else None,
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
         columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
         rows=table_rows(runs),
         differences=config_differences(runs),
-        curves=_curves_picture(runs),
+        curves=draw_picture(partial(draw_curves, runs)) if has_history else None,
         sizes=draw_picture(partial(draw_sizes, runs)),
         # A run could have a sample; of methods, only some have affinities at all.
         affinities=[
@@ -96,8 +146,7 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
         light=LIGHT,
         dark=DARK,
     )
-    # A file name that is no valid text must not keep the page from being written.
-    write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    write_text(path, text)
     return path
 
 
@@ -201,8 +250,8 @@ def draw_curves(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
         panel.grid(axis="y")
         panel.set_axisbelow(True)
     axes[-1].set_xlabel("epoch")
-    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    _legend_above(axes[0], [run for run, _ in trained])
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND_STEPS))
+    _name_runs_above(axes[0], [run for run, _ in trained])
     return figure
 
 
@@ -213,17 +262,17 @@ def draw_sizes(runs: Sequence[ComparedRun], theme: Theme) -> Figure:
     for run, (colour, line) in zip(runs, _looks(theme), strict=False):
         shares = np.array(run.sizes) / sum(run.sizes)
         ranks = np.arange(1, len(shares) + 1)
-        marker = "o" if len(shares) <= _FEW_EPOCHS else None
+        marker = "o" if len(shares) <= FEW_DOTS else None
         axes.plot(
             ranks, shares, color=colour, linestyle=line, marker=marker, markersize=4, label=run.name
         )
     axes.set_ylim(bottom=0)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND_STEPS))
     axes.set_xlabel("rank of the cluster, largest first")
     axes.set_ylabel("share of the images")
-    _legend_above(axes, runs)
+    _name_runs_above(axes, runs)
     return figure
 
 
@@ -233,7 +282,7 @@ def _curve(axes: Axes, run: ComparedRun, key: str, colour: str, line: str) -> No
     label: str | None = run.name
     for part in parts:
         epochs, values = part.series(key)
-        marker = "o" if len(run.facts.history) <= _FEW_EPOCHS else None
+        marker = "o" if len(run.facts.history) <= FEW_DOTS else None
         axes.plot(
             epochs, values, color=colour, linestyle=line, marker=marker, markersize=4, label=label
         )
@@ -245,40 +294,18 @@ def _looks(theme: Theme) -> Any:
     return cycle([(colour, line) for line in _LINES for colour in theme.colours])
 
 
-def _legend_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
+def _name_runs_above(axes: Axes, runs: Sequence[ComparedRun]) -> None:
     names = [short(run.name, 40) for run in runs]
     handles, _ = axes.get_legend_handles_labels()
     columns = max(1, min(len(names), int(6 / (0.5 + 0.085 * max(map(len, names))))))
-    axes.legend(
-        handles,
-        names,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=columns,
-        fontsize=9,
-        borderaxespad=0.2,
-    )
-
-
-def _curves_picture(runs: Sequence[ComparedRun]) -> Picture | None:
-    if not any(run.facts.history for run in runs):
-        return None
-    return draw_picture(partial(draw_curves, runs))
-
-
-def _methods_picture(overview: Overview | None) -> Picture | None:
-    if overview is None or not overview.methods:
-        return None
-    return draw_picture(partial(draw_methods, overview.methods))
+    legend_above(axes, columns, handles, names)
 
 
 def _affinities(run: ComparedRun) -> Picture | None:
     if run.sample is None:
         return None
-    by_class = run.facts.targets is not None
-    labels = run.facts.targets if by_class else run.facts.assignments
-    assert labels is not None
-    drawn: Draw = partial(
-        draw_affinities_side_by_side, sorted_affinities(run.sample, labels), by_class
+    targets = run.facts.targets
+    affinities = sorted_affinities(
+        run.sample, run.facts.assignments if targets is None else targets
     )
-    return draw_picture(drawn)
+    return draw_picture(partial(draw_affinities_side_by_side, affinities, targets is not None))

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dcdc.metrics.labels import pair_labels
-from dcdc.metrics.matching import matched_cells
+from dcdc.metrics.matching import matched_cells, pair_labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,9 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,27 +15,49 @@ from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
 from dcdc.metrics.scores import is_highest
-from dcdc.report.clusters import ClusterFacts
-from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, match
-from dcdc.report.facts import RunFacts
-from dcdc.report.figure_files import Picture
+from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
+from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
+from dcdc.report.facts import (
+    ClusterFacts,
+    RunFacts,
+    RunSample,
+    describe_clusters,
+    read_facts,
+    read_sample,
+)
+from dcdc.report.figures import DARK, LIGHT, Picture, write_figure, write_picture
 from dcdc.report.gallery import (
     LATER,
     LATER_UNCERTAIN,
     MAX_CLUSTERS,
+    draw_gallery,
     least_certain_images,
     most_uncertain_images,
     shown_clusters,
     thumbnail_uri,
     typical_images,
 )
+from dcdc.report.map_figure import draw_map, layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
 from dcdc.report.panels import panels
 from dcdc.report.reproduce import command, config_lines
-from dcdc.report.theme import DARK, LIGHT
+from dcdc.runtime.atomic_files import write_text
+
+if TYPE_CHECKING:
+    from dcdc.data.image_set import ImageSet
+    from dcdc.run_folder import RunFolder
+
 
 MAX_SKIPPED = 50
 
+_TEMPLATES = PackageLoader("dcdc.report")
+_ENVIRONMENT = Environment(
+    loader=_TEMPLATES,
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 _SCORE_COLUMNS = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "purity": "purity"}
 _STATIC_MAP = 1_500_000  # characters; a heavier picture of the map is left to its own files
 
@@ -69,21 +93,15 @@ def render_page(
     no_map: str | None = None,
 ) -> str:
     """`pictures` by the stem of their files; `no_gallery` and `no_map` say why they are missing."""
-    environment = Environment(
-        loader=PackageLoader("dcdc.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     alive = [cluster for cluster in clusters if cluster.size]
     confusion = _confusion(facts)
     later = _later(facts, alive) if images is not None else {}
     data = page_data(facts, alive, images=images, points=points, later=later, confusion=confusion)
-    script = _script(environment)
+    script = _script()
     stems = [*pictures, *(["clusters"] if images is not None else [])]
     static_map = pictures.get("map")
-    text = environment.get_template("report.html").render(
+    return render(
+        "report.html",
         facts=facts,
         n_images=f"{facts.metrics['n_images']:,}",
         headline=_headline(facts, clusters),
@@ -117,13 +135,16 @@ def render_page(
         script=script,
         script_hash=_hash(script),
     )
-    # A file name that is no valid text must not keep the page from being written.
+
+
+def render(template: str, **values: object) -> str:
+    """A file name that is no valid text does not keep a page from being written."""
+    text = _ENVIRONMENT.get_template(template).render(**values)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _script(environment: Environment) -> Markup:
-    assert environment.loader is not None
-    text, _, _ = environment.loader.get_source(environment, "report.js")
+def _script() -> Markup:
+    text, _, _ = _TEMPLATES.get_source(_ENVIRONMENT, "report.js")
     assert "</" not in text  # nothing may end the element early
     return Markup(text)
 
@@ -265,3 +286,53 @@ def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, flo
         (name, list(zip(counts.tolist(), row.tolist(), strict=True)))
         for name, counts, row in zip(confusion.classes, confusion.table, shares, strict=True)
     ]
+
+
+def write_figures_and_page(folder: "RunFolder", image_set: "ImageSet | None") -> Path:
+    facts = read_facts(folder)
+    clusters = describe_clusters(facts)
+    pictures = {
+        name: write_picture(partial(panel.draw, facts), folder.figures, name)
+        for name, panel in panels().items()
+        if panel.fits(facts)
+    }
+    if confusion := _confusion(facts):
+        pictures["confusion"] = write_picture(
+            partial(draw_confusion, confusion), folder.figures, "confusion"
+        )
+    sample = read_sample(folder)
+    points = None
+    if sample is not None:
+        layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
+        points = MapPoints(sample.rows, layouts)
+        pictures |= _sample_pictures(folder, facts, sample, points)
+    images, no_gallery = None, None
+    if image_set is None:
+        no_gallery = "The images were not at hand when this page was written."
+    elif problem := facts.why_not_these_images(image_set):
+        no_gallery = f"The images at hand are not those of this run: {problem}."
+    else:
+        images = image_set.images
+        # The page shows the images themselves; the figure is for print.
+        write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
+    page = render_page(
+        facts, clusters, pictures, images=images, no_gallery=no_gallery, points=points
+    )
+    write_text(folder.report_file, page)
+    return folder.report_file
+
+
+def _sample_pictures(
+    folder: "RunFolder", facts: RunFacts, sample: RunSample, points: MapPoints
+) -> dict[str, Picture]:
+    """The map, and the two affinities."""
+    targets = facts.targets
+    clusters = facts.assignments[sample.rows]
+    classes = None if targets is None else targets[sample.rows]
+    draw_it = partial(draw_map, points.layouts, clusters, classes)
+    affinities = sorted_affinities(sample, facts.assignments if targets is None else targets)
+    draw_them = partial(draw_affinities, affinities, targets is not None)
+    return {
+        "map": write_picture(draw_it, folder.figures, "map"),
+        "affinity": write_picture(draw_them, folder.figures, "affinity"),
+    }

@@ -12,12 +12,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dcdc.report.clusters import ClusterFacts
 from dcdc.report.confusion_figure import Confusion
-from dcdc.report.facts import RunFacts
+from dcdc.report.facts import ClusterFacts, RunFacts
+from dcdc.report.figures import DARK, LIGHT
 from dcdc.report.gallery import is_coarse
 from dcdc.report.sheet import Sheet, make_sheet
-from dcdc.report.theme import DARK, LIGHT
 
 _GRID = (
     4095  # the map's coordinates are whole numbers up to here: a tenth of the bytes, no less seen

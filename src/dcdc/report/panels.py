@@ -7,13 +7,79 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dcdc.registry import Registry
-from dcdc.report.clusters import describe_clusters
-from dcdc.report.facts import RunFacts
-from dcdc.report.sizes_figure import draw_sizes
-from dcdc.report.theme import Theme
+from dcdc.report.facts import ClusterFacts, RunFacts, describe_clusters
+from dcdc.report.figures import ROUND_STEPS, Theme, legend_above
 from dcdc.report.training_figure import draw_training
+
+_LABELLED = 30  # up to here the number of every cluster fits below its bar
+_FEW = 20
+
+
+def draw_sizes(clusters: list[ClusterFacts], theme: Theme) -> Figure:
+    """Bars, largest first; with targets, split into the cluster's main class and the rest."""
+    sizes = [cluster.size for cluster in clusters]
+    ranks = range(1, len(clusters) + 1)
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axes = figure.subplots()
+    few = len(clusters) <= _FEW
+    # Bars that touch show seams unless their edges are drawn too.
+    width, edge = (0.8, 0.0) if few else (1.0, 0.6)
+    main, rest = theme.colours[:2]
+    if any(cluster.purity is not None for cluster in clusters):
+        of_main_class = [cluster.n_of_main_class for cluster in clusters]
+        others = [cluster.size - cluster.n_of_main_class for cluster in clusters]
+        axes.bar(
+            ranks,
+            of_main_class,
+            width,
+            color=main,
+            edgecolor=main,
+            linewidth=edge,
+            label="the cluster's main class",
+        )
+        axes.bar(
+            ranks,
+            others,
+            width,
+            bottom=of_main_class,
+            color=rest,
+            edgecolor=rest,
+            linewidth=edge,
+            label="other classes",
+        )
+    else:
+        axes.bar(ranks, sizes, width, color=main, edgecolor=main, linewidth=edge)
+    axes.axhline(
+        sum(sizes) / len(sizes), color=theme.ink, linestyle=":", linewidth=1, label="mean size"
+    )
+    if _counts_fit(sizes):
+        for rank, size in zip(ranks, sizes, strict=True):
+            count = axes.annotate(
+                str(size), (rank, size), (0, 3), textcoords="offset points", ha="center", fontsize=8
+            )
+            # The line of the mean stops short of the figures it would cross.
+            count.set_bbox({"facecolor": theme.paper, "edgecolor": "none", "pad": 0.5})
+    if len(clusters) <= _LABELLED:
+        numbers = [str(cluster.number) for cluster in clusters]
+        axes.set_xticks(ranks, numbers, fontsize=10 if few else 8)
+        axes.set_xlabel("cluster, largest first")
+    else:
+        axes.set_xlabel("rank of the cluster, largest first")
+    axes.set_xlim(0.3, len(clusters) + 0.7)
+    axes.set_ylim(0, max(sizes) * 1.1)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=ROUND_STEPS))
+    axes.set_ylabel("images")
+    legend_above(axes, n_columns=3)
+    return figure
+
+
+def _counts_fit(sizes: list[int]) -> bool:
+    """Whether the figures above the bars stay clear of each other."""
+    inches = 0.07 * len(str(max(sizes))) + 0.08
+    return inches * len(sizes) <= 5.6
 
 
 @dataclass(frozen=True)

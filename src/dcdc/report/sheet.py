@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dcdc.data.mapped import gather_rows
-from dcdc.report.figure_files import data_uri
+from dcdc.report.figures import data_uri
 
 SIDE = 32  # pixels; larger images are made smaller
 BUDGET = 7_500_000  # bytes of a sheet before base64, which makes them a third more

@@ -10,13 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.report.facts import RunFacts
-from dcdc.report.theme import Theme
+from dcdc.report.figures import FEW_DOTS, ROUND_STEPS, Theme, legend_above
 
 SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 
-_FEW_EPOCHS = 40  # up to here each epoch gets a dot; one epoch alone would draw no line
 _SCORE_MARKERS = ("o", "s", "^")
-_ROUND_STEPS = [1, 2, 5, 10]
 _NAME_SHARE = 0.15  # of the width: what a phase's name takes
 
 _Panel = tuple[float, Callable[[Axes, RunFacts, Theme], None]]  # height in inches, what draws it
@@ -53,7 +51,7 @@ def draw_training(facts: RunFacts, theme: Theme) -> Figure:
         panel(panel_axes, facts, theme)
         panel_axes.grid(axis="y")
         panel_axes.set_axisbelow(True)
-        panel_axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=_ROUND_STEPS))
+        panel_axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND_STEPS))
     if len(below):
         below[-1].set_xlabel("epoch")
         if len(facts.history) == 1:
@@ -133,7 +131,7 @@ def _draw_loss(axes: Axes, facts: RunFacts, theme: Theme) -> None:
         over = head == "over_clustering_head"
         _plot(axes, facts, key, label, colour=colour_of[term], hollow=over)
     axes.set_ylabel("loss (mean of the epoch)")
-    _legend_above(axes, n_columns=2)
+    legend_above(axes, n_columns=2)
 
 
 def _draw_scores(axes: Axes, facts: RunFacts, theme: Theme) -> None:
@@ -145,23 +143,23 @@ def _draw_scores(axes: Axes, facts: RunFacts, theme: Theme) -> None:
         lowest = min([lowest, *facts.series(key)[1]])  # ARI falls below 0 for the worst
     axes.set_ylim(lowest - 0.02, 1.02)
     axes.set_ylabel("score against the targets")
-    _legend_above(axes, n_columns=3)
+    legend_above(axes, n_columns=3)
 
 
 def _draw_sure(axes: Axes, facts: RunFacts, theme: Theme) -> None:
     _plot(axes, facts, "sure", "images sure enough for a self-label", colour=theme.colours[0])
     axes.set_ylim(-0.02, 1.02)
     axes.set_ylabel("share")
-    _legend_above(axes, n_columns=1)
+    legend_above(axes, n_columns=1)
 
 
 def _draw_active_clusters(axes: Axes, facts: RunFacts, theme: Theme) -> None:
     axes.axhline(facts.n_clusters, color=theme.muted, linestyle=":", label="asked for")
     _plot(axes, facts, "active_clusters", "with at least one image", colour=theme.colours[0])
     axes.set_ylim(0, facts.n_clusters * 1.08)
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_ROUND_STEPS))
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True, steps=ROUND_STEPS))
     axes.set_ylabel("clusters")
-    _legend_above(axes, n_columns=2)
+    legend_above(axes, n_columns=2)
 
 
 def _plot(
@@ -185,16 +183,9 @@ def _plot(
         label=label,
         linestyle="--" if hollow else "-",
         linewidth=width,
-        marker=marker if len(epochs) <= _FEW_EPOCHS else None,
+        marker=marker if len(epochs) <= FEW_DOTS else None,
         markersize=4,
         markerfacecolor=axes.get_facecolor() if hollow else colour,
-    )
-
-
-def _legend_above(axes: Axes, n_columns: int) -> None:
-    # Above the axes, where no curve can pass behind it.
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=n_columns, fontsize=9, borderaxespad=0.2
     )
 
 

@@ -1,9 +1,9 @@
-"""Files and folders that appear whole or not at all, whatever happens while they are written."""
+"""Files and folders that appear whole or not at all, and a lock for those who write them."""
 
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,3 +84,20 @@ def _flush_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def file_lock(path: Path, on_busy: Callable[[], None]) -> Iterator[None]:
+    """`on_busy` is called before another process is waited for; it may raise instead."""
+    import filelock
+
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        on_busy()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

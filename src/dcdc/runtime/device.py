@@ -1,7 +1,8 @@
 """Where a run computes, and how its numbers are held there."""
 
 import platform
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
@@ -113,3 +114,15 @@ def has_triton() -> bool:
     from importlib.util import find_spec
 
     return find_spec("triton") is not None
+
+
+def can_build(name: str, launch: Callable[[], object]) -> bool:
+    """One small launch tells: Triton needs a C compiler too, which a slim image may lack."""
+    try:
+        launch()
+    except Exception as fault:  # whatever Triton's compiler and linker raise
+        reason = " ".join(str(fault).split())
+        message = f"{name} cannot be built ({reason}); a slower one does its work"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return False
+    return True

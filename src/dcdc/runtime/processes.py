@@ -1,6 +1,6 @@
 """The processes that train together, as each of them sees the others.
 
-Shapes: R processes, each with its share of N rows.
+Shapes: R processes, each with its share of N rows: contiguous, sizes differ by one at most.
 """
 
 import gc
@@ -18,12 +18,23 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dcdc.errors import InputError, PeerLostError
-from dcdc.runtime.launch import Launch
-from dcdc.runtime.meeting_point import meet
-from dcdc.runtime.shares import share, share_sizes
+from dcdc.runtime.launch import Launch, meet
 
 Result = TypeVar("Result")
 _HEARTBEATS = 4  # within a timeout, of a process that others wait for
+
+
+def share(n_rows: int, rank: int, size: int) -> slice:
+    """The first `n_rows % size` processes take one row more."""
+    each, left = divmod(n_rows, size)
+    start = rank * each + min(rank, left)
+    return slice(start, start + each + (rank < left))
+
+
+def share_sizes(n_rows: int, size: int) -> list[int]:
+    """Largest first."""
+    each, left = divmod(n_rows, size)
+    return [each + 1] * left + [each] * (size - left)
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,8 @@ class Processes:
 
     launch: Launch = field(default_factory=Launch)
     joined: bool = False
-    _aside: Any = field(default=None, repr=False, compare=False)
-    """A second group: heartbeats, while the first group's next work waits."""
+    _control_group: Any = field(default=None, repr=False, compare=False)
+    """A gloo group for control messages: heartbeats, while the first group's next work waits."""
 
     @property
     def rank(self) -> int:
@@ -167,7 +178,7 @@ class Processes:
             while not (done.is_set() and faults):
                 still = torch.tensor([0 if done.is_set() else 1])
                 with self._asking(still):
-                    dist.all_reduce(still, dist.ReduceOp.MAX, group=self._aside)
+                    dist.all_reduce(still, dist.ReduceOp.MAX, group=self._control_group)
                 if not still:
                     return
                 done.wait(self.launch.timeout / _HEARTBEATS)
@@ -216,14 +227,14 @@ def joined(launch: Launch, device: torch.device) -> Iterator[Processes]:
             world_size=launch.size,
             timeout=timeout,
         )
-        aside = dist.new_group(backend="gloo", timeout=timeout)
+        control_group = dist.new_group(backend="gloo", timeout=timeout)
     except (RuntimeError, ValueError) as error:
         raise PeerLostError(
             f"the {launch.size} processes did not find each other within {launch.timeout:g} s "
             f"({_reason(error)}): check --rdzv-endpoint, the network between the hosts, and that "
             "every host was started"
         ) from error
-    yield Processes(launch, joined=True, _aside=aside)
+    yield Processes(launch, joined=True, _control_group=control_group)
     # After a fault the process ends without it: leaving a group waits for the others. A captured
     # graph holds on to it, too.
     gc.collect()

@@ -15,7 +15,7 @@ from dcdc.data.benchmarks.catalogue import (
     is_here,
 )
 from dcdc.data.benchmarks.idx import FASHION_CLASSES
-from dcdc.data.benchmarks.imagenet_subsets import IMAGENET_10, IMAGENET_DOGS
+from dcdc.data.benchmarks.imagenet import IMAGENET_10, IMAGENET_DOGS
 from dcdc.errors import InputError
 from dcdc.prepare.presets import PRESETS
 

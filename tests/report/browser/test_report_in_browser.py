@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from devtools import Tab
 
-from dcdc.report.clusters import describe_clusters
-from dcdc.report.figure_files import Picture
+from dcdc.report.facts import describe_clusters
+from dcdc.report.figures import Picture
 from dcdc.report.page import render_page
 from dcdc.report.page_data import MapPoints
 

@@ -8,20 +8,17 @@ from pathlib import Path
 
 from dcdc.data.benchmarks.cifar import load_cifar10, load_cifar100
 from dcdc.data.benchmarks.idx import FASHION_CLASSES, load_idx_digits
-from dcdc.data.benchmarks.imagenet_subsets import (
+from dcdc.data.benchmarks.imagenet import (
     IMAGENET_10,
     IMAGENET_DOGS,
     list_imagenet_subset,
+    list_tiny_imagenet,
 )
 from dcdc.data.benchmarks.stl10 import load_stl10
-from dcdc.data.benchmarks.tiny_imagenet import list_tiny_imagenet
 from dcdc.data.cache_folder import cache_folder
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
 from dcdc.errors import InputError
-
-Load = Callable[[Path, Sequence[str], Sequence[str], int | None], ImageSet | Listing]
-"""(folder, splits, extra splits, size) -> images, or where they lie; a Listing has no size yet."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class RemoteFile:
     """About what that folder takes on disk."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Benchmark:
     name: str
     title: str
@@ -44,15 +41,17 @@ class Benchmark:
     side: int
     splits: Mapping[str, int]
     """Name -> number of images."""
-    answered: tuple[str, ...]
+    answered: tuple[str, ...] = ("train", "test")
     """The splits that train both heads and are evaluated."""
     targets: str
     """What counts as truth."""
     folder: str
     """Below `downloads/`; several benchmarks may share it."""
     citation: str
-    licence: str
-    load: Load
+    licence: str = "none stated"
+    read: Callable[..., ImageSet | Listing]
+    """Of folder, splits, size, and of `extra_splits` where it has any: images, or where they lie. A
+    Listing has no size yet: decoding brings it to one."""
     extra: tuple[str, ...] = ()
     """The splits that train the over-clustering head alone."""
     paper_preset: str | None = None
@@ -70,6 +69,18 @@ class Benchmark:
     def n_bytes(self) -> int:
         """To download."""
         return sum(file.n_bytes for file in self.files)
+
+    def load(
+        self, folder: Path, splits: Sequence[str], extra_splits: Sequence[str], size: int | None
+    ) -> ImageSet | Listing:
+        if not extra_splits:
+            return self.read(folder, splits, size)
+        if not self.extra:
+            raise InputError(
+                f"extra splits {', '.join(extra_splits)} of {folder}: this benchmark has none, "
+                "leave them out"
+            )
+        return self.read(folder, splits, size, extra_splits=extra_splits)
 
 
 def benchmark(name: str) -> Benchmark:
@@ -113,37 +124,13 @@ def how_to_place(benchmark: Benchmark) -> str:
     )
 
 
-def _without_extra(load: Callable[[Path, Sequence[str], int | None], ImageSet | Listing]) -> Load:
-    def load_answered(
-        folder: Path, splits: Sequence[str], extra_splits: Sequence[str], size: int | None
-    ) -> ImageSet | Listing:
-        if extra_splits:
-            raise InputError(
-                f"extra splits {', '.join(extra_splits)} of {folder}: this benchmark has none, "
-                "leave them out"
-            )
-        return load(folder, splits, size)
-
-    return load_answered
-
-
-def _load_stl10(
-    folder: Path, splits: Sequence[str], extra_splits: Sequence[str], size: int | None
-) -> ImageSet:
-    return load_stl10(folder, splits, size, extra_splits=extra_splits)
-
-
-def _list_tiny_imagenet(folder: Path, splits: Sequence[str], size: int | None) -> Listing:  # noqa: ARG001 - decoding brings it to a size
-    return list_tiny_imagenet(folder, splits)
-
-
-def _imagenet_subset(classes: Mapping[str, str]) -> Load:
-    def list_train(folder: Path, splits: Sequence[str], size: int | None) -> Listing:  # noqa: ARG001 - as above
+def _imagenet_subset(classes: Mapping[str, str]) -> Callable[..., Listing]:
+    def list_train(folder: Path, splits: Sequence[str], _: int | None) -> Listing:
         if tuple(splits) != ("train",):
             raise InputError(f"splits {', '.join(splits)} of {folder}: give train, the only one")
         return list_imagenet_subset(folder, classes)
 
-    return _without_extra(list_train)
+    return list_train
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
@@ -196,7 +183,6 @@ _ALL = (
         n_classes=10,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 10 classes",
         paper_preset="cifar10-paper",
         folder="cifar10",
@@ -211,8 +197,7 @@ _ALL = (
             ),
         ),
         citation=_CIFAR_CITATION,
-        licence="none stated",
-        load=_without_extra(load_cifar10),
+        read=load_cifar10,
     ),
     Benchmark(
         name="cifar100",
@@ -220,13 +205,11 @@ _ALL = (
         n_classes=100,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 100 fine classes",
         folder="cifar100",
         files=(_CIFAR100_FILE,),
         citation=_CIFAR_CITATION,
-        licence="none stated",
-        load=_without_extra(partial(load_cifar100, coarse=False)),
+        read=partial(load_cifar100, coarse=False),
     ),
     Benchmark(
         name="cifar100-20",
@@ -234,14 +217,12 @@ _ALL = (
         n_classes=20,
         side=32,
         splits=_CIFAR_SPLITS,
-        answered=("train", "test"),
         targets="the 20 super-classes of CIFAR-100",
         paper_preset="cifar100-20-paper",
         folder="cifar100",
         files=(_CIFAR100_FILE,),
         citation=_CIFAR_CITATION,
-        licence="none stated",
-        load=_without_extra(partial(load_cifar100, coarse=True)),
+        read=partial(load_cifar100, coarse=True),
     ),
     Benchmark(
         name="stl10",
@@ -249,7 +230,6 @@ _ALL = (
         n_classes=10,
         side=96,
         splits={"train": 5_000, "test": 8_000, "unlabeled": 100_000},
-        answered=("train", "test"),
         extra=("unlabeled",),
         targets="the 10 classes",
         paper_preset="stl10-paper",
@@ -267,7 +247,7 @@ _ALL = (
         citation="Coates, Ng and Lee, An Analysis of Single-Layer Networks in Unsupervised "
         "Feature Learning, AISTATS 2011",
         licence="none stated; its images are from ImageNet",
-        load=_load_stl10,
+        read=load_stl10,
     ),
     Benchmark(
         name="tiny-imagenet",
@@ -291,7 +271,7 @@ _ALL = (
         ),
         citation="Le and Yang, Tiny ImageNet Visual Recognition Challenge, CS 231N, 2015",
         licence="none stated; its images are from ImageNet",
-        load=_without_extra(_list_tiny_imagenet),
+        read=lambda folder, splits, _: list_tiny_imagenet(folder, splits),
     ),
     Benchmark(
         name="imagenet-10",
@@ -307,7 +287,7 @@ _ALL = (
         by_hand_folders=tuple(f"train/{wnid}" for wnid in IMAGENET_10),
         citation=_IMAGENET_CITATION,
         licence=_IMAGENET_LICENCE,
-        load=_imagenet_subset(IMAGENET_10),
+        read=_imagenet_subset(IMAGENET_10),
     ),
     Benchmark(
         name="imagenet-dogs",
@@ -323,7 +303,7 @@ _ALL = (
         by_hand_folders=tuple(f"train/{wnid}" for wnid in IMAGENET_DOGS),
         citation=_IMAGENET_CITATION,
         licence=_IMAGENET_LICENCE,
-        load=_imagenet_subset(IMAGENET_DOGS),
+        read=_imagenet_subset(IMAGENET_DOGS),
     ),
     Benchmark(
         name="mnist",
@@ -331,7 +311,6 @@ _ALL = (
         n_classes=10,
         side=28,
         splits=_IDX_SPLITS,
-        answered=("train", "test"),
         targets="the 10 digits",
         folder="mnist",
         files=_idx_files(
@@ -346,7 +325,7 @@ _ALL = (
         citation="LeCun, Bottou, Bengio and Haffner, Gradient-Based Learning Applied to Document "
         "Recognition, Proceedings of the IEEE, 1998",
         licence="CC BY-SA 3.0",
-        load=_without_extra(load_idx_digits),
+        read=load_idx_digits,
     ),
     Benchmark(
         name="fashion-mnist",
@@ -354,7 +333,6 @@ _ALL = (
         n_classes=10,
         side=28,
         splits=_IDX_SPLITS,
-        answered=("train", "test"),
         targets="the 10 kinds of clothing",
         folder="fashion-mnist",
         files=_idx_files(
@@ -369,7 +347,7 @@ _ALL = (
         citation="Xiao, Rasul and Vollgraf, Fashion-MNIST: a Novel Image Dataset for Benchmarking "
         "Machine Learning Algorithms, arXiv 1708.07747, 2017",
         licence="MIT",
-        load=_without_extra(partial(load_idx_digits, class_names=FASHION_CLASSES)),
+        read=partial(load_idx_digits, class_names=FASHION_CLASSES),
     ),
 )
 BENCHMARKS: dict[str, Benchmark] = {entry.name: entry for entry in _ALL}

@@ -27,8 +27,7 @@ from dcdc.data.benchmarks.catalogue import (
 )
 from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
-from dcdc.runtime.atomic_files import remove_leftovers, write_text
-from dcdc.runtime.file_lock import file_lock
+from dcdc.runtime.atomic_files import file_lock, remove_leftovers, write_text
 
 WAITS = (1.0, 3.0, 10.0, 30.0)
 """Seconds before each further try in a row that brings nothing new."""

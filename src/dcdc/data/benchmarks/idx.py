@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dcdc.data.arrays import from_arrays
 from dcdc.data.benchmarks.original_files import (
     check_splits,
+    class_codes,
     naming_what_cannot_be_read,
     numbered_in,
 )
@@ -104,11 +105,4 @@ def _parsed(
 
 
 def _codes(path: Path, n_images: int, n_classes: int) -> NDArray[np.int64]:
-    labels = _read(path, 1)
-    if len(labels) != n_images:
-        raise InputError(f"{path} has {len(labels)} labels for {n_images} images: get it again")
-    if labels.max() >= n_classes:
-        raise InputError(
-            f"{path} has the label {labels.max()}, not one from 0 to {n_classes - 1}: get it again"
-        )
-    return labels.astype(np.int64)
+    return class_codes(_read(path, 1), n_images, n_classes, path)

@@ -1,10 +1,24 @@
-"""What readers of original files share: splits, names, and faults that say which file."""
+"""Folders of original files: known by their names, and what their readers share."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dcdc.errors import InputError
+
+_TELLTALES = {
+    "cifar10": ("data_batch_1.bin", "data_batch_1"),
+    "cifar100": ("fine_label_names.txt", "train.bin"),
+    "stl10": ("train_X.bin",),
+    "tiny-imagenet": ("wnids.txt",),
+    "mnist": tuple(
+        f"train-images{dot}idx3-ubyte{suffix}" for dot in ("-", ".") for suffix in ("", ".gz")
+    ),
+}
+_CIFAR100_PYTHON = ("train", "test", "meta")
 
 
 def check_splits(splits: Sequence[str], known: Sequence[str], title: str) -> None:
@@ -42,6 +56,25 @@ def check_class_names(names: Sequence[str], n_classes: int, path: Path) -> tuple
     return tuple(names)
 
 
+def class_codes(
+    labels: NDArray[np.uint8], n_images: int, n_classes: int, path: Path, *, first: int = 0
+) -> NDArray[np.int64]:
+    """From 0; `first` is the first class's label in the file."""
+    if len(labels) != n_images:
+        raise InputError(
+            f"{path} has {len(labels)} labels for {n_images} images: it is damaged or cut short; "
+            "get it again"
+        )
+    last = first + n_classes - 1
+    wrong = labels[(labels < first) | (labels > last)]
+    if len(wrong):
+        raise InputError(
+            f"{path} has the label {wrong[0]}, not one from {first} to {last}: it is damaged; get "
+            "it again"
+        )
+    return labels.astype(np.int64) - first
+
+
 @contextmanager
 def naming_what_cannot_be_read(folder: Path) -> Iterator[None]:
     try:
@@ -51,3 +84,13 @@ def naming_what_cannot_be_read(folder: Path) -> Iterator[None]:
             f"cannot read {error.filename or folder}: {error.strerror}; check its permissions, or "
             "get it again"
         ) from None
+
+
+def recognised(folder: Path) -> str | None:
+    """The benchmark's name; the idx files of MNIST and Fashion-MNIST look alike."""
+    for name, files in _TELLTALES.items():
+        if any((folder / file).is_file() for file in files):
+            return name
+    if all((folder / file).is_file() for file in _CIFAR100_PYTHON):
+        return "cifar100"
+    return None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dcdc.data.benchmarks.original_files import (
     check_class_names,
     check_splits,
+    class_codes,
     naming_what_cannot_be_read,
     numbered_in,
     text_lines,
@@ -62,7 +63,14 @@ def load_stl10(
         class_names: tuple[str, ...] = ()
         if "unlabeled" not in splits:
             class_names = _class_names(place)
-            codes = [_codes(place, split, len(mapped[split]), class_names) for split in splits]
+            codes = [
+                class_codes(
+                    np.fromfile(place / f"{split}_y.bin", np.uint8),
+                    *(len(mapped[split]), len(class_names), place / f"{split}_y.bin"),
+                    first=1,
+                )
+                for split in splits
+            ]
             targets = np.concatenate(codes)
     names = [name for split in splits for name in numbered_in(split, len(mapped[split]))]
     extra = [mapped[split] for split in extra_splits]
@@ -91,23 +99,6 @@ def _mapped(place: Path, split: str) -> NDArray[np.uint8]:
 def _joined(parts: Sequence[NDArray[np.uint8]], size: int | None) -> NDArray[np.uint8]:
     squared = [square_images(part, size or _SIDE) for part in parts]
     return squared[0] if len(squared) == 1 else np.concatenate(squared)
-
-
-def _codes(place: Path, split: str, n_images: int, class_names: Sequence[str]) -> NDArray[np.int64]:
-    path = place / f"{split}_y.bin"
-    labels = np.fromfile(path, np.uint8)
-    if len(labels) != n_images:
-        raise InputError(
-            f"{path} has {len(labels)} labels for {n_images} images: it is damaged or cut short; "
-            "get it again"
-        )
-    wrong = labels[(labels < 1) | (labels > len(class_names))]
-    if len(wrong):
-        raise InputError(
-            f"{path} has the label {wrong[0]}, not one from 1 to {len(class_names)}: it is "
-            "damaged; get it again"
-        )
-    return labels.astype(np.int64) - 1
 
 
 def _class_names(place: Path) -> tuple[str, ...]:

@@ -1,0 +1,74 @@
+"""What runs here and on what: versions, the commit, cores, and the most memory held so far."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+COMMIT_VARIABLE = "DCDC_COMMIT"
+"""What says the commit where the code is no clone."""
+_GIT_SECONDS = 5
+_STATUS = Path("/proc/self/status")
+
+
+def own_version() -> str:
+    return version_of("dcdc")
+
+
+def version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
+
+
+def own_commit() -> str | None:
+    """Short name of the commit, with `-dirty` for changes beside it; outside a clone what the
+    environment says, or None."""
+    here = Path(__file__)
+    # An installed package may lie inside somebody else's repository: then it is not tracked.
+    if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
+        return os.environ.get(COMMIT_VARIABLE) or None
+    return _git(here.parent, "describe", "--always", "--dirty", "--exclude", "*")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def peak_memory_mb() -> float:
+    """Of the process since it began; Linux's own peak, since getrusage counts what stood before
+    exec, a large parent's memory among it."""
+    if _STATUS.exists():
+        peak = _STATUS.read_text(encoding="ascii", errors="replace").partition("VmHWM:")[2]
+        return int(peak.split()[0]) / 1024
+    import resource
+
+    per_mb = 1024**2 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / per_mb
+
+
+def peak_gpu_memory_mb() -> float | None:
+    """Of torch's tensors on a CUDA device; None where none was used."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    return torch.cuda.max_memory_allocated() / 1024**2 or None
