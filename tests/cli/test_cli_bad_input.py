@@ -105,7 +105,7 @@ def test_a_source_that_is_not_there(refused):
     ("array", "message"),
     [
         (np.full((20, 8, 8), np.nan), "NaN or infinite values, first in image 0"),
-        (np.zeros((20, 8)), "has shape (20, 8)"),
+        (np.zeros(20), "has shape (20,)"),
         (np.zeros((20, 8, 8), complex), "has type complex128"),
         (np.full((20, 8, 8), 300), "values from 300 to 300"),
         (np.array([object()] * 20), "never loaded"),

@@ -91,7 +91,7 @@ def _image_column(schema: "pa.Schema", source: Path) -> _ImageColumn:
     columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
     raise InputError(
         f"no image column in {source}, which has {columns}: name one 'image', of encoded bytes "
-        "or of {bytes, path}"
+        "or of {bytes, path}; feature vectors are a column of lists of floats"
     )
 
 

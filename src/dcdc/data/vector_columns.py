@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class Columns:
     label: int | None = None
     path: int | None = None
     name: int | None = None
+    n_line_bytes: int = 0
+    """Of the longest line that was looked at, about."""
 
     @property
     def are_vectors(self) -> bool:
@@ -57,10 +59,13 @@ def read_columns(file: Path, target: str | None) -> Columns | None:
     numeric = [
         at for at in range(len(names)) if 2 * sum(_is_number(row[at]) for row in rows) >= len(rows)
     ]
-    if not n_header_lines:
-        others = tuple(at for at in range(len(names)) if at not in numeric)
-        return Columns(names, 0, delimiter, tuple(numeric), others)
-    return _by_name(names, n_header_lines, delimiter, numeric, target, file)
+    longest = max(sum(map(len, row)) + len(row) for row in (first, *rows))
+    if n_header_lines:
+        found = _by_name(names, n_header_lines, delimiter, numeric, target, file)
+    else:
+        others = tuple(sorted(set(range(len(names))) - set(numeric)))
+        found = Columns(names, 0, delimiter, tuple(numeric), others)
+    return replace(found, n_line_bytes=longest)
 
 
 def _by_name(
@@ -87,7 +92,7 @@ def _by_name(
     # pandas writes its index in a first column without a name
     aside = {usual, label, path, name, *(at for at in (0,) if not names[at])}
     features = tuple(at for at in numeric if at not in aside)
-    others = tuple(at for at in range(len(names)) if at not in aside and at not in features)
+    others = tuple(sorted(set(range(len(names))) - aside - set(features)))
     return Columns(names, n_header_lines, delimiter, features, others, label, path, name)
 
 

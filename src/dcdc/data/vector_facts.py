@@ -83,11 +83,9 @@ def facts_of(
         _require_one_each(n_rows, len(codes), "targets", where)
     paths = None
     if files is not None:
-        _require_one_each(n_rows, len(files), "files", where)
-        paths = FilePaths(_texts(files), folder)
+        paths = FilePaths(_texts(files, n_rows, "files", where), folder)
     if names is not None:
-        _require_one_each(n_rows, len(names), "names", where)
-        names = _texts(names)
+        names = _texts(names, n_rows, "names", where)
     return RowFacts(_names(n_rows, names, paths), codes, class_names, paths)
 
 
@@ -99,7 +97,12 @@ def _names(n_rows: int, names: Sequence[str] | None, paths: FilePaths | None) ->
     return numbered_names("image", n_rows)
 
 
-def _texts(values: Sequence[Any] | NDArray[Any]) -> Sequence[str]:
+def _texts(
+    values: Sequence[Any] | NDArray[Any], n_rows: int, what: str, where: str
+) -> Sequence[str]:
+    if np.ndim(values) != 1 if isinstance(values, np.ndarray) else isinstance(values, str):
+        raise InputError(f"the {what} of {where} are no flat list: give one for each row")
+    _require_one_each(n_rows, len(values), what, where)
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     return tuple(
         each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in listed

@@ -147,7 +147,7 @@ def _is_matrix(file: BinaryIO) -> bool:
     if read is None:  # (3, 0) is for fields with names
         return False
     shape, _, dtype = read(file)
-    return len(shape) == 2 and dtype.kind in "biuf"
+    return len(shape) == 2 and dtype.kind not in "OV"
 
 
 def _tensor_key(tensors: Mapping[str, NDArray[Any]], path: Path, column: str | None) -> str:

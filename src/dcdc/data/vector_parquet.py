@@ -128,6 +128,8 @@ def _facts(shards: Sequence[Shard], label: str | None, where: str) -> RowFacts:
 def _is_text(kind: "pa.DataType") -> bool:
     from pyarrow import types
 
+    if types.is_dictionary(kind):
+        kind = kind.value_type
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
@@ -193,16 +195,11 @@ def _lists(shard: Shard, column: str, start: int, n_rows: int) -> Iterator["pa.A
     while start >= groups[first].num_rows:
         start -= groups[first].num_rows
         first += 1
-    leaf = next(
-        groups[0].column(at).path_in_schema
-        for at in range(groups[0].num_columns)
-        if groups[0].column(at).path_in_schema.partition(".")[0] == column
-    )
     with opened(shard.path) as file:
         if file.metadata.num_rows != shard.n_rows:
             raise InputError(f"{shard.path} changed while it was read: start again")
         for batch in file.iter_batches(
-            n_rows, range(first, len(groups)), [leaf], use_threads=False
+            n_rows, range(first, len(groups)), [column], use_threads=False
         ):
             yield batch.column(0).slice(start)
             start -= min(start, batch.num_rows)

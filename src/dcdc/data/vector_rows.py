@@ -20,7 +20,7 @@ from dcdc.errors import InputError
 from dcdc.runtime.journal import Skips
 
 MAP_ABOVE_BYTES = 64 * 2**20  # smaller ones are held in memory
-_BLOCK_BYTES = 16 * 2**20
+_BLOCK_BYTES = 8 * 2**20
 _BAD = "NaN, infinite or missing values"
 
 

@@ -24,7 +24,7 @@ from dcdc.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK_BYTES = 4 * 2**20  # of text
+_BLOCK_BYTES = 2**20  # of text; pyarrow reads some thirty of them ahead
 _MISSING = ("", "nan", "NaN", "NAN", "null", "NULL", "NA", "N/A", "None")
 
 
@@ -106,7 +106,7 @@ def _batches(
     some = [names[at] for at in wanted]
     layout = csv.ReadOptions(
         use_threads=False,  # with threads no fault knows its row
-        block_size=_BLOCK_BYTES,
+        block_size=max(_BLOCK_BYTES, 8 * columns.n_line_bytes),  # no line may be longer
         skip_rows=columns.n_header_lines,
         column_names=names,
     )
