@@ -14,7 +14,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from dcdc.networks.convert_norms import GroupedNorm
-from dcdc.networks.pretrained.channels import AsRGB
 
 
 def frozen_for_inference(module: nn.Module) -> nn.Module:
@@ -38,13 +37,13 @@ class _Layers(Tracer):
     """Sees convolutions and norms whole, whatever their class does inside."""
 
     def is_leaf_module(self, module: nn.Module, qualified_name: str) -> bool:
-        whole = isinstance(module, nn.Conv2d | _BatchNorm | AsRGB)
+        whole = isinstance(module, nn.Conv2d | _BatchNorm) or not _has_convolutions(module)
         return whole or super().is_leaf_module(module, qualified_name)
 
 
 def _pairs(module: nn.Module) -> list[tuple[str, str]]:
     """Names of convolutions whose output goes to a batch norm and nowhere else, and of the norm."""
-    graph = _traced(module)
+    graph = _traced(module) if _has_convolutions(module) else None
     calls = [] if graph is None else [node for node in graph.nodes if node.op == "call_module"]
     times = Counter(str(node.target) for node in calls)
     pairs = []
@@ -57,6 +56,10 @@ def _pairs(module: nn.Module) -> list[tuple[str, str]]:
         if not shared and _folds(*map(module.get_submodule, pair)):
             pairs.append(pair)
     return pairs
+
+
+def _has_convolutions(module: nn.Module) -> bool:
+    return any(isinstance(layer, nn.Conv2d) for layer in module.modules())
 
 
 def _traced(module: nn.Module) -> Graph | None:

@@ -132,7 +132,7 @@ def _told(place: Place, processor: dict[str, Any], config: Any) -> Pretrained:
 def _size(processor: dict[str, Any], config: Any) -> int:
     """Of the image that the model sees: after the crop, where there is one."""
     crops = processor.get("do_center_crop") and processor.get("crop_size")
-    given = crops or processor.get("size") or getattr(config, "image_size", 224)
+    given: Any = crops or processor.get("size") or getattr(config, "image_size", 224)
     if isinstance(given, dict):
         sides = [given[key] for key in ("height", "shortest_edge", "longest_edge") if key in given]
         given = sides[0] if sides else getattr(config, "image_size", 224)

@@ -136,8 +136,8 @@ def _fetched(spec: str, url: str) -> dict[str, Tensor]:
             torch.hub.download_url_to_file(url, str(path), _prefix(name) or None, progress=False)
         except Exception as error:
             raise InputError(
-                f"the backbone {spec} needs {name}, which cannot be fetched: there is no network",
-                remedy=f"place the file in {folder} (TORCH_HOME names another place)",
+                f"the backbone {spec} needs {name}, which is not in {folder} and cannot be fetched",
+                remedy="place the file there",
             ) from error
     with path.open("rb") as opened:
         found = hashlib.file_digest(opened, "sha256").hexdigest()
