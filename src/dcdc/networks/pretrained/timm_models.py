@@ -16,11 +16,10 @@ from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.fitting import load_fitting
-from dcdc.networks.pretrained.requirements import is_installed, required
+from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named, of_tag
 from dcdc.networks.pretrained.weight_files import (
     WEIGHT_FILE,
-    cached_file,
     hub_file,
     read_safetensors,
     require_file,
@@ -59,17 +58,6 @@ class TimmBackbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.trunk(self.as_rgb(x))
         return features
-
-
-def cached_timm_models() -> list[str]:
-    """Names whose weights lie in the hub's cache; none where timm or the cache is not there."""
-    if not (is_installed("timm") and is_installed("torchvision")):
-        return []
-    from huggingface_hub import constants
-
-    folders = Path(constants.HF_HUB_CACHE).glob("models--timm--*")
-    names = [folder.name.removeprefix("models--timm--") for folder in sorted(folders)]
-    return [name for name in names if cached_file(f"timm/{name}", WEIGHT_FILE)]
 
 
 def _timm(rest: str) -> Any:
