@@ -9,7 +9,7 @@ import torch
 
 from dcdc.errors import InputError
 from dcdc.networks import build_backbone, find_backbone
-from dcdc.networks.pretrained import describe_available
+from dcdc.networks.pretrained import describe_available, keep_files, spec_of_kept
 
 transformers = pytest.importorskip("transformers")
 
@@ -189,3 +189,21 @@ def test_names_that_cannot_be_and_a_package_that_is_not_there(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "transformers", None)
     told = one_line(lambda: find_backbone("hf:facebook/dinov2-small"))
     assert told.endswith("needs the package transformers: pip install 'dcdc[hf]'")
+
+
+def test_kept_files_build_it_where_the_cache_is_gone(model_folder, hub_cache, tmp_path):
+    folder, _ = model_folder("vit")
+    in_cache(hub_cache, "someone/vit", folder)
+    before = loaded("hf:someone/vit")
+    kept = tmp_path / "run" / "backbone"
+    assert {path.name for path in keep_files("hf:someone/vit", kept)} == {
+        *("config.json", "preprocessor_config.json"),
+    }
+    (tmp_path / "hub").rename(tmp_path / "elsewhere")
+    after = build_backbone(spec_of_kept("hf:someone/vit", kept), 3).eval()
+    after.load_state_dict(before.state_dict())
+    images = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(after(images), before(images))
+    assert keep_files("resnet18", kept) == []
+    assert spec_of_kept("resnet18", kept) == "resnet18"

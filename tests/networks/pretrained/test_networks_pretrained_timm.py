@@ -190,3 +190,17 @@ def test_timm_or_its_torchvision_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     told = one_line(lambda: find_backbone("timm:resnet18"))
     assert told == ("the backbone timm:resnet18 needs the package timm: pip install 'dcdc[timm]'")
+
+
+def test_another_size_is_taken_with_the_same_weights(timm, hub_cache):
+    whole = timm.create_model(VIT, pretrained=False)
+    hub_cache(f"timm/{VIT}", "model.safetensors", save(whole.state_dict()))
+    assert find_backbone(f"timm:{VIT}:96").pretrained.size == 96
+    module = loaded(f"timm:{VIT}:96")
+    assert module.trunk.pos_embed.shape[1] < whole.pos_embed.shape[1]  # fewer patches
+    assert torch.equal(module.trunk.blocks[0].mlp.fc1.weight, whole.blocks[0].mlp.fc1.weight)
+    with torch.no_grad():
+        assert module(torch.rand(2, 3, 96, 96)).shape == (2, module.n_features)
+        other = build_backbone(f"timm:{RESNET}:96", 3).eval()
+        assert other(torch.rand(2, 3, 96, 96)).shape == (2, other.n_features)
+    assert "a side in pixels" in one_line(lambda: find_backbone(f"timm:{VIT}:small"))

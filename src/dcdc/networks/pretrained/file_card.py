@@ -19,7 +19,7 @@ from dcdc.networks.pretrained.training_data import UNKNOWN
 
 def read_card(path: Path, inside: Mapping[str, str], size: int | None, name: str) -> Pretrained:
     """Of the model file `path`; `inside` is what it holds of itself, `size` its input's side."""
-    beside = path.with_name(path.name + ".json")
+    beside = card_path(path)
     card = {**_values(inside), **_read(beside)}
     mean, std = _three(card.get("mean")), _three(card.get("std"))
     if mean is None or std is None or min(std) <= 0:
@@ -46,6 +46,10 @@ def read_card(path: Path, inside: Mapping[str, str], size: int | None, name: str
         uses_labels=labels if isinstance(labels, bool) else None,
         name=name,
     )
+
+
+def card_path(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
 
 
 def _values(inside: Mapping[str, str]) -> dict[str, Any]:

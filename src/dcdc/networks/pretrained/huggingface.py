@@ -79,7 +79,8 @@ def hugging_face_backbone(rest: str) -> Backbone:
         )
     told = _told(place, _json(processor), config)
     build = partial(VisionTower, transformers, config, place.spec)
-    return Backbone(build, load_weights=partial(_load, place), pretrained=told)
+    files = (place.file(CONFIG_FILE), processor)
+    return Backbone(build, load_weights=partial(_load, place), pretrained=told, files=files)
 
 
 def _place(rest: str) -> Place:

@@ -15,7 +15,7 @@ from dcdc.errors import InputError
 from dcdc.networks.backbones import Backbone
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.exported_program import ExportedProgram
-from dcdc.networks.pretrained.file_card import read_card
+from dcdc.networks.pretrained.file_card import card_path, read_card
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.onnx_model import OnnxModel
 from dcdc.networks.pretrained.weight_files import require_file
@@ -37,6 +37,7 @@ def file_backbone(rest: str) -> Backbone:
         load_weights=partial(_load, path),
         pretrained=told,
         trainable=not is_onnx,
+        files=tuple(each for each in (path, card_path(path)) if each.is_file()),
     )
 
 
