@@ -10,6 +10,7 @@ names too (`efficientnet-lite0`), or stand in a library or a file, `scheme:rest`
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import Tensor, nn
 
@@ -51,6 +52,9 @@ class Backbone:
     """None: it is trained from scratch."""
     trainable: bool = True
     """False: it has no gradient, so that it can only be frozen."""
+    files: tuple[Path, ...] = ()
+    """What `build` reads. A run folder that keeps copies can be opened where these are not; see
+    `dcdc.networks.pretrained.keep_files`."""
 
 
 Scheme = Callable[[str], Backbone]

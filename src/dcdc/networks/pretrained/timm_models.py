@@ -1,10 +1,12 @@
 """Backbones of timm: `timm:NAME`, or `timm:NAME@PATH` with weights from a safetensors file.
 
 Input size, normalisation, pooling, licence and origin are those of timm's own configuration.
+`timm:NAME:SIDE` takes images of another size: DINOv2's own is 518 pixels, and 224 is far cheaper.
 """
 
 import re
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,10 @@ from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.fitting import load_fitting
-from dcdc.networks.pretrained.requirements import is_installed, required
+from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named, of_tag
 from dcdc.networks.pretrained.weight_files import (
     WEIGHT_FILE,
-    cached_file,
     hub_file,
     read_safetensors,
     require_file,
@@ -31,28 +32,33 @@ _HEADS = ("head.", "fc.", "classifier.", "head_dist.", "last_linear.")
 
 
 def timm_backbone(rest: str) -> Backbone:
-    name, at, path = rest.partition("@")
+    sized, at, path = rest.partition("@")
+    name, _, size = sized.partition(":")
     timm = _timm(rest)
     settings = _settings(timm, name)
+    side = _side(size, rest)
     if at:
         require_file(Path(path).expanduser())
     told = _told(settings, f"timm:{rest}", own_weights=bool(at) and "." not in name)
+    if side is not None:
+        told = replace(told, size=side)
+    img_size = side if settings.fixed_input_size else None  # others take any size as they are
     load = (
         partial(_load_file, Path(path).expanduser())
         if at
-        else partial(_load_from_hub, name, settings)
+        else partial(_load_from_hub, name, settings, img_size)
     )
-    return Backbone(partial(TimmBackbone, name), load_weights=load, pretrained=told)
+    return Backbone(partial(TimmBackbone, name, img_size), load_weights=load, pretrained=told)
 
 
 class TimmBackbone(nn.Module):
     """timm's pooled output before its classifier, B x D."""
 
-    def __init__(self, name: str, in_channels: int) -> None:
+    def __init__(self, name: str, img_size: int | None, in_channels: int) -> None:
         super().__init__()
         require_grey_or_rgb(in_channels, f"timm:{name}")
         self.as_rgb = AsRGB()
-        self.trunk: nn.Module = _timm(name).create_model(name, pretrained=False, num_classes=0)
+        self.trunk: nn.Module = _created(name, img_size, pretrained=False)
         width: Any = getattr(self.trunk, "head_hidden_size", None) or self.trunk.num_features
         self.n_features = int(width)
 
@@ -61,19 +67,28 @@ class TimmBackbone(nn.Module):
         return features
 
 
-def cached_timm_models() -> list[str]:
-    """Names whose weights lie in the hub's cache; none where timm or the cache is not there."""
-    if not (is_installed("timm") and is_installed("torchvision")):
-        return []
-    from huggingface_hub import constants
-
-    folders = Path(constants.HF_HUB_CACHE).glob("models--timm--*")
-    names = [folder.name.removeprefix("models--timm--") for folder in sorted(folders)]
-    return [name for name in names if cached_file(f"timm/{name}", WEIGHT_FILE)]
-
-
 def _timm(rest: str) -> Any:
     return required("timm", of=f"the backbone timm:{rest}", extra="timm")
+
+
+def _created(name: str, img_size: int | None, **how: Any) -> Any:
+    """`img_size` is that of models whose size is fixed when they are built."""
+    sized = {} if img_size is None else {"img_size": img_size}
+    try:
+        return _timm(name).create_model(name, num_classes=0, **sized, **how)
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise InputError(f"timm cannot build {name}: {reason}") from error
+
+
+def _side(size: str, rest: str) -> int | None:
+    if not size:
+        return None
+    if not size.isdecimal() or not int(size):
+        raise InputError(
+            f"the backbone timm:{rest}: a side in pixels stands after the name's colon"
+        )
+    return int(size)
 
 
 def _settings(timm: Any, name: str) -> Any:
@@ -109,7 +124,7 @@ def _told(settings: Any, name: str, own_weights: bool) -> Pretrained:
     )
 
 
-def _load_from_hub(name: str, settings: Any, module: nn.Module) -> None:
+def _load_from_hub(name: str, settings: Any, img_size: int | None, module: nn.Module) -> None:
     repo = settings.hf_hub_id
     if not repo:
         raise InputError(
@@ -121,9 +136,8 @@ def _load_from_hub(name: str, settings: Any, module: nn.Module) -> None:
     try:
         _load_file(path, module)
     except InputError:  # an older layout, which timm itself can read
-        whole = _timm(name).create_model(
-            name, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": str(path)}
-        )
+        overlay = {"file": str(path)}
+        whole = _created(name, img_size, pretrained=True, pretrained_cfg_overlay=overlay)
         load_fitting(_trunk(module), whole.state_dict(), origin=str(path))
 
 

@@ -1,0 +1,101 @@
+"""Backbones of one file: `file:PATH`, a program of torch.export (.pt2) or an ONNX model (.onnx).
+
+Weights alone (.safetensors) name no architecture: `timm:NAME@PATH` does. A file that may hold a
+pickle is refused. What is known of a file stands beside it; see `file_card`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from dcdc.errors import InputError
+from dcdc.networks.backbones import Backbone
+from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
+from dcdc.networks.pretrained.exported_program import ExportedProgram
+from dcdc.networks.pretrained.file_card import card_path, read_card
+from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.onnx_model import OnnxModel
+from dcdc.networks.pretrained.weight_files import require_file
+
+Opened = ExportedProgram | OnnxModel
+KINDS: dict[str, Callable[[Path], Opened]] = {".pt2": ExportedProgram, ".onnx": OnnxModel}
+PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib")
+
+
+def file_backbone(rest: str) -> Backbone:
+    path, spec = Path(rest).expanduser(), f"file:{rest}"
+    _require_kind(path)
+    require_file(path)
+    opened = KINDS[path.suffix](path)
+    told = read_card(path, opened.extra, opened.side, spec)
+    is_onnx = isinstance(opened, OnnxModel)
+    return Backbone(
+        partial(FileBackbone, path, told.size),
+        load_weights=partial(_load, path),
+        pretrained=told,
+        trainable=not is_onnx,
+        files=tuple(each for each in (path, card_path(path)) if each.is_file()),
+    )
+
+
+class FileBackbone(nn.Module):
+    """What the file's model makes of images, B x D; a map or tokens are averaged."""
+
+    def __init__(self, path: Path, size: int, in_channels: int) -> None:
+        super().__init__()
+        require_grey_or_rgb(in_channels, f"file:{path}")
+        self.as_rgb = AsRGB()
+        self.trunk = KINDS[path.suffix](path)
+        try:
+            with torch.no_grad():
+                self.n_features = self(torch.zeros(1, 3, size, size)).shape[1]
+        except InputError:
+            raise
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+            raise InputError(f"{path} fails on an image of {size} pixels: {reason}") from error
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.as_rgb(x)
+        out: Tensor = self.trunk(x) if self.trunk.batch is None else self._by_fixed_batches(x)
+        if out.dim() == 4:
+            return out.mean((2, 3))
+        if out.dim() == 3:
+            return out.mean(1)
+        if out.dim() != 2:
+            raise InputError(f"{self.trunk.path} gives {out.dim()} axes, not features B x D")
+        return out
+
+    def _by_fixed_batches(self, x: Tensor) -> Tensor:
+        """A model of batches of one size gets them; the last is filled up with its last image."""
+        n = self.trunk.batch or 1
+        filling = -len(x) % n
+        filled = torch.cat([x, x[-1:].expand(filling, -1, -1, -1)]) if filling else x
+        parts = torch.split(filled, n)
+        return torch.cat([self.trunk(part) for part in parts])[: len(x)]
+
+
+def _require_kind(path: Path) -> None:
+    if path.suffix in KINDS:
+        return
+    if path.suffix in PICKLES:
+        raise InputError(
+            f"{path} may be a pickle, which can run code when it is opened: refused",
+            remedy="save its weights as .safetensors, or the model by torch.export.save as .pt2",
+        )
+    if path.suffix == ".safetensors":
+        raise InputError(
+            f"{path} holds weights alone",
+            remedy="name their architecture too, as timm:NAME@PATH",
+        )
+    known = ", ".join(KINDS)
+    raise InputError(f"{path} is none of the model files that can be read: {known}")
+
+
+def _load(path: Path, module: nn.Module) -> None:
+    trunk = module.trunk
+    assert isinstance(trunk, nn.Module)
+    load_fitting(trunk, KINDS[path.suffix](path).state_dict(), origin=str(path))
