@@ -17,8 +17,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from dcdc.networks.convert_norms import GroupedNorm
 
 PIXELS_AT_ONCE = 8 * 128 * 128
-"""Of one part of a batch on a CPU, for each thread: the quickest for EfficientNet-Lite0, at sides of
-128 to 224 pixels."""
+"""Of one part of a batch on a CPU, for each thread: the quickest for EfficientNet-Lite0, at 128 to
+224 pixels."""
 _ACTIVATIONS = nn.ReLU | nn.ReLU6 | nn.SiLU | nn.Hardswish | nn.LeakyReLU
 
 
