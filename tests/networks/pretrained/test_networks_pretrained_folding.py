@@ -96,7 +96,8 @@ def test_a_large_batch_goes_through_in_parts(monkeypatch):
     frozen = frozen_for_inference(module)
     seen = []
     frozen.module.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
-    monkeypatch.setattr(folding, "PIXELS_AT_ONCE", 3 * 6 * 6)
+    monkeypatch.setattr(folding, "PIXELS_AT_ONCE", 3 * 6 * 6 // 2 + 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     images = torch.rand(8, 3, 6, 6)
     with torch.no_grad():
         torch.testing.assert_close(frozen(images), module(images))
