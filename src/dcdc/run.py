@@ -213,6 +213,8 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
         raise InputError(
             f"{folder.model_file} does not fit {folder.config_file}: {reason}"
         ) from None
+    if stored.network.frozen:
+        model.network.freeze_backbone()
     model.config = to_mapping(stored)
     with suppress(InputError):  # absent or damaged: it is for the model card alone
         model.metrics = folder.read_metrics()

@@ -6,8 +6,8 @@ import torch
 
 from dcdc.config import with_values
 from dcdc.data import from_arrays
+from dcdc.engine.backbone_start import start_backbone
 from dcdc.engine.observer import SilentObserver
-from dcdc.engine.patch_dictionary import start_backbone
 from dcdc.prepare.assembly import build_training
 from dcdc.prepare.resolve import perturbed_copy, resolve
 from dcdc.run import run

@@ -103,7 +103,7 @@ def test_a_saved_state_keeps_its_names():
 
 
 def test_every_backbone_is_built_by_its_name_and_says_how_many_features_it_has():
-    for name in BACKBONES.names():
+    for name in set(BACKBONES.names()) - {"vectors"}:
         backbone = build_backbone(name, 3).eval()
         with torch.no_grad():
             assert backbone(torch.rand(2, 3, 32, 32)).shape == (2, backbone.n_features), name

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from dcdc.networks.copy_group_norm import require_copy_group_norms
 from dcdc.networks.feature_vectors import Directions
 from dcdc.networks.layers import Dense, Normalise, Sobel, front, resized
+from dcdc.networks.pretrained.folding import frozen_for_inference
 
 CLUSTER_HEAD = "cluster_head"
 OVER_CLUSTERING_HEAD = "over_clustering_head"
@@ -82,6 +83,7 @@ class ClusteringNetwork(nn.Module):
         )
         self.answering: Tensor | None
         self.register_buffer("answering", torch.tensor(0) if n_sub_heads > 1 else None)
+        self._for_inference: tuple[nn.Module] | None = None
         self.parts = nn.ModuleDict()
         """What phases add while they train, by their kind; a finished network has none."""
 
@@ -141,8 +143,16 @@ class ClusteringNetwork(nn.Module):
 
     def raw_features(self, images: Tensor) -> Tensor:
         """The backbone's own."""
-        features: Tensor = self.backbone(self.preprocess(images))
+        backbone = self.backbone if self._for_inference is None else self._for_inference[0]
+        features: Tensor = backbone(self.preprocess(images))
         return features
+
+    def freeze_backbone(self) -> None:
+        """From now on its weights stay as they are, and on a CPU a faster twin computes for it."""
+        self.backbone.requires_grad_(False)
+        on_cpu = next(self.backbone.parameters()).device.type == "cpu"
+        # in a tuple: it is no part of the state
+        self._for_inference = (frozen_for_inference(self.backbone),) if on_cpu else None
 
     def forward(self, images: Tensor, heads: Iterable[str] = (CLUSTER_HEAD,)) -> NetworkOutput:
         """`heads` are roles, all of whose sub-heads answer, or single sub-heads."""

@@ -224,7 +224,7 @@ def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
     if load_weights is not None:
         load_weights(network.backbone)
     if config.network.frozen:
-        network.backbone.requires_grad_(False)
+        network.freeze_backbone()
 
 
 def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer: Observer) -> Store:

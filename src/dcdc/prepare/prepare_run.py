@@ -59,8 +59,11 @@ def prepare_run(
     named = overrides.given.get("network.backbone")
     overrides = from_scratch(overrides)
     asked = overrides.alone()
-    at_hand = source if isinstance(source, ImageSet | VectorSet) else None
-    known_as = at_hand.known_as if at_hand is not None else built_in_name(str(source))
+    at_hand: Data | None = None
+    if isinstance(source, ImageSet | VectorSet):
+        at_hand, known_as = source, source.known_as
+    else:
+        known_as = built_in_name(source)
     chosen, passed_over = choose_recipe(known_as, overrides)
     start = asked if chosen is None else overrides.over(recipe_of(chosen))
     device = start.train.device

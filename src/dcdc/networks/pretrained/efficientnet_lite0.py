@@ -18,7 +18,7 @@ from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.requirements import is_installed, required
 
-SIZE = 192
+SIZE = 224
 """Side in pixels; any multiple of 32 goes. The weights were trained at 224."""
 IMAGES_PER_SECOND = 180
 """Of one CPU thread, frozen (`frozen_for_inference`), at that side; at 160, 192 and 224: 125, 90
