@@ -1,10 +1,10 @@
 """`dcdc evaluate RUN [DATA]`: ACC, NMI and ARI of a run, on its own images or on others."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import print_scores
 from dcdc.errors import InputError
 
@@ -17,6 +17,7 @@ def evaluate(
     ] = None,
     device: DeviceName = "auto",
     target: Target = None,
+    column: Column = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
@@ -33,11 +34,17 @@ def evaluate(
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
     else:
         from dcdc.cli.reading import joined_processes, read_images
+        from dcdc.prediction.answers import require_own_kind
         from dcdc.run import load
 
         with joined_processes(device) as processes:
             model = load(run, device, processes)
-            how = {"size": model.size, "target": target, "on_bad": on_bad}
+            require_own_kind(model, data, column)
+            how: dict[str, Any] = {"target": target, "on_bad": on_bad}
+            if model.takes_vectors:
+                how |= {"column": column, "may_be_equal": True}
+            else:
+                how |= {"size": model.size}
             image_set = read_images(data, processes, **how, quiet=quiet)
             if image_set.targets is None:
                 raise InputError(

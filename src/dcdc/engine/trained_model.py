@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
 from dcdc.data import Data, VectorSet, from_arrays, from_vectors
@@ -33,6 +34,7 @@ from dcdc.runtime.processes import ALONE, Processes
 CHUNK = 512
 GPU_CHUNK = 4096
 """Images of 32 x 32 pixels per forward pass, or as many of another size with as many pixels."""
+CPU_CHUNK_OF_PRETRAINED = 64
 
 
 class TrainedModel:
@@ -81,13 +83,20 @@ class TrainedModel:
         return self.original_copy.size
 
     @property
+    def n_clusters(self) -> int:
+        head = self.network.heads[self.network.answering_head]
+        assert isinstance(head, nn.Linear)
+        return head.out_features
+
+    @property
     def chunk(self) -> int:
         """Images of a forward pass."""
-        if self.device.type != "cuda":
-            return CHUNK
-        if self.takes_vectors:
-            return GPU_CHUNK
-        return max(64, GPU_CHUNK * 32**2 // self.size**2)
+        on_gpu, given = self.device.type == "cuda", self.network.input_size
+        if self.takes_vectors or (given is None and not on_gpu):
+            return GPU_CHUNK if on_gpu else CHUNK
+        if not on_gpu:  # a deep backbone's maps of more images would fill gigabytes
+            return CPU_CHUNK_OF_PRETRAINED
+        return max(64, GPU_CHUNK * 32**2 // max(self.size, given or 0) ** 2)
 
     def predict(self, images: ArrayLike) -> np.ndarray:
         """N int64: the cluster of each image."""
@@ -232,6 +241,10 @@ class TrainedModel:
 
     def _check(self, image_set: Data) -> None:
         if isinstance(image_set, VectorSet):
+            if not self.takes_vectors:
+                raise InputError(
+                    "the model was trained on images, these are feature vectors: give images"
+                )
             if image_set.n_features != self.network.n_features:
                 raise InputError(
                     f"the model was trained on vectors of {self.network.n_features} features, "
