@@ -25,6 +25,7 @@ from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
+from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
 from dcdc.runtime.environment import own_version
@@ -65,6 +66,8 @@ class TrainedModel:
         """What its run measured, where that is known."""
         self.names: Mapping[int, str] = {}
         """What people call its clusters."""
+        self.found_backbone: str | None = None
+        """Spec by which its backbone is found, where that is not its config's."""
         self.training_features: Callable[[], np.ndarray | None] = _none_known
         """n x D of some training images, where they are kept; read when asked for."""
 
@@ -130,20 +133,24 @@ class TrainedModel:
         _check_place(path)
         # Folders of whoever trained it stay at home.
         features = self.training_features()
-        data = {**self.config["data"], "source": public_source(self.config["data"]["source"])}
-        config = {**self.config, "data": data}
+        config, metrics = _public(self.config), self.metrics
+        if metrics is not None and metrics.get("backbone"):
+            metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
         metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
         model_files.write_weights(path / model_files.WEIGHTS, self.network, metadata)
         (path / model_files.NAMES).unlink(missing_ok=True)
         if self.names:
             write_names(path / model_files.NAMES, self.names)
         (path / model_files.METRICS).unlink(missing_ok=True)
-        if self.metrics is not None:
-            model_files.write_metrics(path / model_files.METRICS, self.metrics)
+        if metrics is not None:
+            model_files.write_metrics(path / model_files.METRICS, metrics)
         (path / model_files.REFERENCE).unlink(missing_ok=True)
         if features is not None:
             write_arrays(path / model_files.REFERENCE, {"features": features.astype(np.float16)})
-        card = model_card(title, loading, config, self.metrics, self.names)
+        keep_files(
+            self.found_backbone or self.config["network"]["backbone"], path / model_files.BACKBONE
+        )
+        card = model_card(title, loading, config, metrics, self.names)
         write_text(path / model_files.CARD, card)
         # Last: without it a folder that was cut short is no model.
         model_files.write_config(path / model_files.CONFIG, config)
@@ -266,6 +273,20 @@ class TrainedModel:
 
 def _none_known() -> None:
     return None
+
+
+def _public(config: Mapping[str, Any]) -> dict[str, Any]:
+    data = {**config["data"], "source": public_source(config["data"]["source"])}
+    network = {**config["network"], "backbone": public_spec(config["network"]["backbone"])}
+    return {**config, "data": data, "network": network}
+
+
+def _public_backbone(backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a run's metrics."""
+    name, told = backbone["name"], backbone.get("pretrained")
+    if told and told["name"] == name:
+        told = {**told, "name": public_spec(name)}
+    return {**backbone, "name": public_spec(name), "pretrained": told}
 
 
 def _check_place(path: Path) -> None:

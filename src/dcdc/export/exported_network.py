@@ -34,12 +34,15 @@ class ExportedNetwork(nn.Module):
         network.lay_out(torch.contiguous_format)
         self.takes_vectors = model.takes_vectors
         self.channels = network.in_channels
-        self.centre: Tensor | None = None
-        self.resize: Tensor | None = None
+        self.centre: Tensor | None
+        self.resize: Tensor | None
+        centre, resize = None, None
         if not model.takes_vectors:
             self.size = model.size
-            self.register_buffer("centre", model.original_copy.centre_matrix())
-            self.register_buffer("resize", _resize_matrix(model.size, network.input_size))
+            centre = model.original_copy.centre_matrix()
+            resize = _resize_matrix(model.size, network.input_size)
+        self.register_buffer("centre", centre)
+        self.register_buffer("resize", resize)
         self.normalise = network.normalise
         self.sobel = network.sobel
         self.backbone = network.backbone

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dcdc.data.mapped import gather_rows
+from dcdc.data.pictures import Pictures
 from dcdc.report.figures import data_uri
 
 SIDE = 32  # pixels; larger images are made smaller
@@ -35,7 +36,7 @@ class Sheet:
 
 
 def make_sheet(
-    images: NDArray[np.uint8], rows: Sequence[int], *, budget: int = BUDGET
+    images: Pictures, rows: Sequence[int], *, budget: int = BUDGET
 ) -> Sheet | None:
     """The images (N x H x W x C) at these rows in their order; coarser until the budget holds."""
     if not len(rows):
@@ -50,7 +51,7 @@ def make_sheet(
 
 
 def _sheet(
-    images: NDArray[np.uint8], rows: Sequence[int], side: int, quality: int | None, budget: int
+    images: Pictures, rows: Sequence[int], side: int, quality: int | None, budget: int
 ) -> Sheet | None:
     """Without a quality every pixel stays as it is; None if it takes more than the budget."""
     pitch = side if quality is None else math.ceil(side / _BLOCK) * _BLOCK
@@ -71,7 +72,7 @@ def _sheet(
 
 
 def _tiles(
-    images: NDArray[np.uint8], rows: Sequence[int], side: int
+    images: Pictures, rows: Sequence[int], side: int
 ) -> Iterator[NDArray[np.uint8]]:
     at = np.asarray(rows, dtype=np.int64)
     for start in range(0, len(at), _ROWS_AT_A_TIME):
