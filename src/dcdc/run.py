@@ -295,7 +295,7 @@ def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
         **_shape(image_set),
-        "backbone": _backbone(config),
+        "backbone": backbone_of(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
         "health": partition_health(assigned.probabilities).to_dict(),
     }
@@ -307,7 +307,7 @@ def _shape(image_set: Data) -> dict[str, Any]:
     return {"image_shape": list(image_set.image_shape)}
 
 
-def _backbone(config: RunConfig) -> dict[str, Any]:
+def backbone_of(config: RunConfig) -> dict[str, Any]:
     """Whose weights the features come from: figures with pretrained ones are marked as such."""
     name = config.network.backbone
     if name == VECTORS:

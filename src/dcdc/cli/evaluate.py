@@ -1,5 +1,7 @@
 """`dcdc evaluate RUN [DATA]`: ACC, NMI and ARI of a run, on its own images or on others."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -22,16 +24,21 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a run's clusters against the true classes."""
+    from dcdc.engine.provenance import mark
     from dcdc.metrics import score
     from dcdc.run_folder import RunFolder
 
     if data is None:
-        table = RunFolder.open(run).read_assignments()
+        folder = RunFolder.open(run)
+        table = folder.read_assignments()
         if "target" not in table.column_names:
             raise InputError(
                 f"{run} was trained on images without targets: give DATA that has them"
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
+        metrics: Mapping[str, Any] | None = None
+        with suppress(InputError):  # the assignments tell the scores without it
+            metrics = folder.read_metrics()
     else:
         from dcdc.cli.reading import joined_processes, read_images
         from dcdc.prediction.answers import require_own_kind
@@ -52,5 +59,5 @@ def evaluate(
                     ".npz"
                 )
             assigned = model.assign(image_set)
-        scores = score(image_set.targets, assigned.assignments)
-    print_scores({"DCDC": scores})
+        scores, metrics = score(image_set.targets, assigned.assignments), model.metrics
+    print_scores({"DCDC": scores}, mark((metrics or {}).get("backbone")))

@@ -7,8 +7,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dcdc.networks.feature_vectors import VECTORS
-
+VECTORS = "vectors"
+"""As dcdc.networks.feature_vectors has it, which imports torch."""
 _LABELS = {True: "with labels", False: "without labels", None: "perhaps with labels"}
 
 

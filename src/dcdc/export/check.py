@@ -78,9 +78,7 @@ def compare(
     )
 
 
-def random_vectors(
-    n: int, network: ClusteringNetwork, random: np.random.Generator
-) -> np.ndarray:
+def random_vectors(n: int, network: ClusteringNetwork, random: np.random.Generator) -> np.ndarray:
     """Every way from the middle of the training set, near and far."""
     assert network.directions is not None
     middle = network.directions.middle.cpu().numpy()

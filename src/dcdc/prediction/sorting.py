@@ -69,8 +69,8 @@ def check_sorting(sorting: Sorting, images: ImageStream, folders: list[str]) -> 
     if images.file_of is None:
         raise InputError(
             f"{images.where} holds no image files to sort",
-            remedy="{copy_to} and {link_to} are for a folder of images, a list of paths, or feature "
-            "vectors with a column of their files",
+            remedy="{copy_to} and {link_to} are for a folder of images, a list of paths, or "
+            "feature vectors with a column of their files",
         )
     source = Path(images.where)
     if not source.is_dir():

@@ -137,9 +137,7 @@ def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -
     return figure
 
 
-def _montage(
-    rows: list[ClusterFacts], images: Pictures, theme: Theme
-) -> NDArray[np.uint8]:
+def _montage(rows: list[ClusterFacts], images: Pictures, theme: Theme) -> NDArray[np.uint8]:
     # One picture for all: an axes for each image would take matplotlib many seconds.
     height = len(rows) * (SIDE + _ROW_GAP) - _ROW_GAP
     width = PER_CLUSTER * (SIDE + _GAP) - _GAP

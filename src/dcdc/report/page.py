@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
-from dcdc.engine.provenance import mark, of_vectors, trained_on
+from dcdc.engine.provenance import mark, of_vectors
 from dcdc.engine.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
@@ -203,14 +203,7 @@ def _features(facts: RunFacts) -> list[tuple[str, str]]:
     backbone = facts.backbone
     if not backbone or of_vectors(backbone):
         return []
-    told = backbone.get("pretrained")
-    if not told:
-        return [("backbone", f"{backbone['name']}, from scratch")]
-    return [
-        ("backbone", short_backbone_name(backbone)),
-        ("its weights", f"trained on {trained_on(backbone)}"),
-        ("their licence", told["licence"]),
-    ]
+    return [("backbone", short_backbone_name(backbone))]
 
 
 def duration(seconds: float) -> str:
@@ -247,9 +240,7 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     ]
 
 
-def _thumbnails(
-    facts: RunFacts, images: Pictures | None, positions: list[int]
-) -> list[Thumbnail]:
+def _thumbnails(facts: RunFacts, images: Pictures | None, positions: list[int]) -> list[Thumbnail]:
     if images is None:
         return [_thumbnail(facts, None, position) for position in positions]
     shown = gather_rows(images, np.array(positions, dtype=np.int64))

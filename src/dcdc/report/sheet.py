@@ -35,9 +35,7 @@ class Sheet:
     columns: int
 
 
-def make_sheet(
-    images: Pictures, rows: Sequence[int], *, budget: int = BUDGET
-) -> Sheet | None:
+def make_sheet(images: Pictures, rows: Sequence[int], *, budget: int = BUDGET) -> Sheet | None:
     """The images (N x H x W x C) at these rows in their order; coarser until the budget holds."""
     if not len(rows):
         return None
@@ -71,9 +69,7 @@ def _sheet(
     return Sheet(data_uri(content, media_type), side, pitch, columns)
 
 
-def _tiles(
-    images: Pictures, rows: Sequence[int], side: int
-) -> Iterator[NDArray[np.uint8]]:
+def _tiles(images: Pictures, rows: Sequence[int], side: int) -> Iterator[NDArray[np.uint8]]:
     at = np.asarray(rows, dtype=np.int64)
     for start in range(0, len(at), _ROWS_AT_A_TIME):
         # A mapped file's pages are given back between: the map reads all over it.
