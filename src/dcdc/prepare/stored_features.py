@@ -19,6 +19,7 @@ from dcdc.data.vector_store import as_bytes
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import Interrupted
+from dcdc.networks import find_backbone
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
 _FORMAT = 1
@@ -94,6 +95,17 @@ def raw_features(
     return features
 
 
+def _architecture(model: TrainedModel) -> str:
+    """What features depend on beside weights: files that a backbone is built from, or its name. An
+    ONNX model has its weights in its file alone."""
+    assert model.config is not None
+    spec = model.found_backbone or str(model.config["network"]["backbone"])
+    files = find_backbone(spec).files
+    if not files:
+        return spec.partition("@")[0]
+    return " ".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+
+
 def _key(model: TrainedModel, image_set: ImageSet) -> str:
     network = model.network
     state = network.backbone.state_dict() | network.normalise.state_dict()
@@ -102,7 +114,7 @@ def _key(model: TrainedModel, image_set: ImageSet) -> str:
         if torch.is_autocast_enabled(model.device.type):
             precision = torch.get_autocast_dtype(model.device.type)
     digest = hashlib.sha256(tensors_to_bytes({name: t.cpu() for name, t in state.items()}))
-    told = (_FORMAT, model.size, network.input_size, model.device.type, precision)
+    told = (_FORMAT, _architecture(model), model.size, network.input_size, model.device.type, precision)
     digest.update(repr(told).encode())
     digest.update(content_digest(image_set.images).encode())
     return f"features-{digest.hexdigest()[:32]}"
