@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from feature_runs import trained
 from torch import nn
 
 import dcdc
 from dcdc.errors import InputError
 from dcdc.export.formats import export_torch
 from dcdc.networks.pretrained import public_spec, spec_of_kept
+from feature_runs import trained
 
 CARD = {"mean": [0.4, 0.5, 0.6], "std": [0.2, 0.3, 0.4], "licence": "MIT", "size": 16}
 
@@ -75,7 +75,7 @@ def test_a_run_folder_and_a_saved_model_need_nothing_beside_them(
     assert np.array_equal(dcdc.load(saved, "cpu").predict_proba(pixels), wanted)
 
 
-def test_two_onnx_models_do_not_share_their_stored_features(photo_folder, pixels, tmp_path):
+def test_two_onnx_models_do_not_share_their_stored_features(photo_folder, tmp_path):
     """Their weights are in their files alone."""
     answers = []
     for seed in (0, 1):

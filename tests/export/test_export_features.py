@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from feature_runs import some_vectors
 from test_export_agreement import EXPORTS, needs_onnx
 
 import dcdc
@@ -14,6 +13,7 @@ from dcdc.export.check import compare, random_images
 from dcdc.export.exported_network import ExportedNetwork, _resize_matrix
 from dcdc.export.formats import METADATA
 from dcdc.networks.layers import resized
+from feature_runs import some_vectors
 
 
 @pytest.fixture(params=list(EXPORTS))

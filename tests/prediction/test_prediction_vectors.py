@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from feature_runs import some_vectors
 
 import dcdc
 from dcdc.engine.interruption import Interruption
@@ -16,6 +15,7 @@ from dcdc.prediction import session
 from dcdc.prediction.answers import images_for, predict_rows
 from dcdc.prediction.session import PredictionStopped, predict_to_file
 from dcdc.prediction.sorting import Sorting
+from feature_runs import some_vectors
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_rows_that_are_not_numbers_are_refused_or_left_out(model, tmp_path):
     vectors, _ = some_vectors(20)
     vectors[4, 2], vectors[11] = np.nan, np.inf
     np.save(tmp_path / "v.npy", vectors)
-    with pytest.raises(InputError, match="in 2 of 20 rows, first in row 4.*on_bad"):
+    with pytest.raises(InputError, match=r"in 2 of 20 rows, first in row 4.*on_bad"):
         images_for(model, tmp_path / "v.npy")
     skipped = []
     stream = images_for(model, tmp_path / "v.npy", on_bad="skip")
@@ -96,17 +96,17 @@ def test_rows_that_are_not_numbers_are_refused_or_left_out(model, tmp_path):
 
 def test_another_width_is_refused(model, tmp_path):
     np.save(tmp_path / "v.npy", some_vectors(9, 11)[0])
-    with pytest.raises(InputError, match="vectors of 12 features, those of .* have 11"):
+    with pytest.raises(InputError, match=r"vectors of 12 features, those of .* have 11"):
         images_for(model, tmp_path / "v.npy")
 
 
 def test_images_and_vectors_are_not_taken_for_each_other(
     model, frozen_run_once, photo_folder, vectors_file
 ):
-    with pytest.raises(InputError, match="trained on feature vectors, .* holds images"):
+    with pytest.raises(InputError, match=r"trained on feature vectors, .* holds images"):
         images_for(model, photo_folder)
     of_images = dcdc.load(frozen_run_once, "cpu")
-    with pytest.raises(InputError, match="trained on images, .* holds feature vectors"):
+    with pytest.raises(InputError, match=r"trained on images, .* holds feature vectors"):
         images_for(of_images, vectors_file)
     with pytest.raises(InputError, match="column = 'x' has no meaning"):
         images_for(of_images, photo_folder, column="x")

@@ -24,8 +24,8 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a run's clusters against the true classes."""
-    from dcdc.engine.provenance import mark
     from dcdc.metrics import score
+    from dcdc.metrics.provenance import mark
     from dcdc.run_folder import RunFolder
 
     if data is None:

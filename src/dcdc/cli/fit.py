@@ -310,7 +310,7 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
 
 
 def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.engine.provenance import mark
+    from dcdc.metrics.provenance import mark
 
     metrics = result.metrics
     marked = mark(metrics["backbone"])

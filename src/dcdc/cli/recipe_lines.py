@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
 from dcdc.data import ImageSet
-from dcdc.engine.provenance import is_pretrained, mark
+from dcdc.metrics.provenance import is_pretrained, mark
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
 from dcdc.prepare.pretrained_choice import are_photos, usual_backbone

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from dcdc.engine.provenance import is_pretrained, manner, of_vectors, trained_on, weights
+from dcdc.metrics.provenance import is_pretrained, manner, of_vectors, trained_on, weights
 from dcdc.networks.feature_vectors import VECTORS
 
 _TAGS = ("image-clustering", "deep-clustering", "contrastive-learning", "unsupervised")

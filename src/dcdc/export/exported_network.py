@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dcdc.engine.provenance import mark
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
+from dcdc.metrics.provenance import mark
 from dcdc.runtime.environment import own_version
 
 IMAGES, VECTORS = "images", "vectors"  # what the input is called

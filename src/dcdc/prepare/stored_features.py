@@ -114,7 +114,14 @@ def _key(model: TrainedModel, image_set: ImageSet) -> str:
         if torch.is_autocast_enabled(model.device.type):
             precision = torch.get_autocast_dtype(model.device.type)
     digest = hashlib.sha256(tensors_to_bytes({name: t.cpu() for name, t in state.items()}))
-    told = (_FORMAT, _architecture(model), model.size, network.input_size, model.device.type, precision)
+    told = (
+        _FORMAT,
+        _architecture(model),
+        model.size,
+        network.input_size,
+        model.device.type,
+        precision,
+    )
     digest.update(repr(told).encode())
     digest.update(content_digest(image_set.images).encode())
     return f"features-{digest.hexdigest()[:32]}"

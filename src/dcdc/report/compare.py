@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dcdc.engine.provenance import mark, short_name
 from dcdc.errors import InputError
+from dcdc.metrics.provenance import mark, short_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample

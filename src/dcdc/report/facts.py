@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.engine.provenance import of_vectors
 from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
+from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class RunFacts:
 
     @property
     def backbone(self) -> Mapping[str, Any] | None:
-        """Where the features come from, as dcdc.engine.provenance reads it."""
+        """Where the features come from, as dcdc.metrics.provenance reads it."""
         return self.metrics.get("backbone")
 
     @property

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
-from dcdc.engine.provenance import mark, of_vectors
-from dcdc.engine.provenance import short_name as short_backbone_name
+from dcdc.metrics.provenance import mark, of_vectors
+from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match

@@ -4,7 +4,7 @@ import pytest
 
 from dcdc.config import to_mapping
 from dcdc.engine.model_card import model_card
-from dcdc.engine.provenance import VECTORS, is_pretrained, mark, short_name
+from dcdc.metrics.provenance import VECTORS, is_pretrained, mark, short_name
 from dcdc.networks import feature_vectors
 from dcdc.prepare.resolve import resolve
 
