@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from feature_runs import FROZEN, QUICK, some_vectors
 from peers import finish, start
+
+from feature_runs import FROZEN, QUICK, some_vectors
 
 pytestmark = pytest.mark.slow
 

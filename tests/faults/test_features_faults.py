@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from feature_runs import FROZEN, QUICK, some_vectors
 from test_faults import answer, finish, go_on, history, wait_for
 
 from dcdc.networks.pretrained.efficientnet_lite0 import is_available
 from dcdc.run_folder import RunFolder
+from feature_runs import FROZEN, QUICK, some_vectors
 
 needs_weights = pytest.mark.skipif(not is_available(), reason="EfficientNet-Lite0 is missing")
 SLOW_STEPS = """
