@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from peers import HERE, finish, start
-from trainings import N_IMAGES, QUICK, TRAININGS, train
+from trainings import IN_FLOAT32, N_IMAGES, QUICK, TRAININGS, train
 
 CASES = [
     pytest.param(name, size, marks=() if name in QUICK and size == 2 else pytest.mark.slow)
@@ -54,7 +54,7 @@ def together(tmp_path_factory):
 def test_losses_weights_and_answers_are_those_of_one_process(alone, together, name, size):
     losses, state = alone(name)
     found_losses, found = together(name, size)[0]
-    loose = name == "float32"
+    loose = name in IN_FLOAT32
     assert len(losses) == len(found_losses) == {"deep": 2, "head start": 18}.get(name, 20)
     assert found_losses == pytest.approx(losses, rel=1e-4 if loose else EXACT)
     assert found.keys() == state.keys()

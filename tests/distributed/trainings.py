@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dcdc.config import AugmentConfig, NetworkConfig, RunConfig, TrainConfig, with_values
-from dcdc.data import ImageSet, from_arrays
+from dcdc.data import ImageSet, VectorSet, from_arrays, from_vectors
 from dcdc.engine.observer import SilentObserver
 from dcdc.phases.heads import Heads
 from dcdc.prepare.assembly import build_training
@@ -62,8 +62,16 @@ TRAININGS: dict[str, dict] = {
     },
     # Adam makes a whole step of a gradient's last digit, so in float32 steps are short here.
     "float32": {"heads.learning_rate": 1e-5},
+    "vectors": {
+        **{"network.backbone": "vectors", "network.over_clusters": 0, "network.sub_heads": 2},
+        **{"heads.order": "joint", "heads.n_repeats": 1, "heads.neighbours": 3},
+        **{"heads.epochs": 10, "heads.initialisation": "spherical-k-means"},
+        "heads.learning_rate": 1e-5,
+    },
 }
-QUICK = ("alternate", "all phases", "float32")
+QUICK = ("alternate", "all phases", "float32", "vectors")
+IN_FLOAT32 = ("float32", "vectors")
+"""Feature vectors are float32 whatever the weights are."""
 
 
 def images() -> ImageSet:
@@ -73,6 +81,12 @@ def images() -> ImageSet:
     targets = np.arange(N_IMAGES) % 3
     noisy = 200 * kinds[targets] + random.uniform(0, 50, (N_IMAGES, 8, 8))
     return from_arrays(noisy.astype(np.uint8), targets)
+
+
+def vectors() -> VectorSet:
+    """The rows of the images, as numbers."""
+    given = images()
+    return from_vectors(given.images.reshape(N_IMAGES, -1) / 255, given.targets)
 
 
 class Losses(SilentObserver):
@@ -85,18 +99,19 @@ class Losses(SilentObserver):
 
 def train(name: str, processes: Processes = ALONE) -> tuple[list[float], dict[str, torch.Tensor]]:
     """The losses of its steps; weights, statistics and the answers at its end."""
-    image_set = images()
+    image_set = vectors() if name == "vectors" else images()
     config = resolve(with_values(TINY, TRAININGS[name]), image_set, processes.size)
     losses = Losses()
     built = build_training(config, image_set, losses, None, processes)
-    if name != "float32":
+    if name not in IN_FLOAT32:
         built.model.network.double()
     built.trainer.train()
     found = {key: tensor.clone() for key, tensor in built.model.network.state_dict().items()}
     rows = np.arange(3, 12)
     found["answer"] = torch.from_numpy(built.model.assign_store(built.store).probabilities)
     found["features"] = torch.from_numpy(built.model.features_of(built.store, rows))
-    found["one image"] = torch.from_numpy(built.model.predict_proba(image_set.images[:1]))
+    rows_given = image_set.vectors if isinstance(image_set, VectorSet) else image_set.images
+    found["one image"] = torch.from_numpy(built.model.predict_proba(rows_given[:1]))
     return losses.losses, found
 
 
