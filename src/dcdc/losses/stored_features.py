@@ -1,7 +1,6 @@
 """Losses of heads over stored features: TEMI's and TURTLE's.
 
-Shapes: H heads, B images, K clusters, S feature spaces. Assignments are H x B x K or B x K, rows sum
-to 1.
+Shapes: H heads, B images, K clusters, S feature spaces. Rows of assignments sum to 1.
 """
 
 from collections.abc import Sequence

@@ -6,9 +6,10 @@ head's assignment of one and its teacher's of the other are made to share pointw
 information, to the power of beta, and pairs count as much as all teachers agree that both belong
 together. Teachers are moving averages of the heads; the head with the lowest loss answers.
 
-As there: 50 heads, 50 neighbours, beta 0.6, a teacher that keeps 0.996 of itself, shares of the
-clusters that keep 0.9, temperature 0.1, batches of 512. Ours: linear heads, over directions of the
-vectors, Adam without weight decay, and a number of steps instead of 100 epochs.
+As there: 50 neighbours, beta 0.6, temperature 0.1, batches of 512, and shares of the clusters that
+are moving averages. Ours, for a CPU and chosen on CIFAR-10: 16 linear heads instead of 50, over
+principal components of the vectors' directions; Adam without weight decay; 1,000 steps, and so a
+teacher that keeps 0.98 of itself a step, not 0.996.
 
 Shapes: N images, D features, H heads, B images of a batch, K clusters.
 """
@@ -60,12 +61,12 @@ def cluster(
     seed: int,
     context: Context,
     *,
-    n_heads: int = 50,
+    n_heads: int = 16,
     n_neighbours: int = 50,
     beta: float = 0.6,
     temperature: float = 0.1,
-    momentum: float = 0.996,
-    n_steps: int = 800,
+    momentum: float = 0.98,
+    n_steps: int = 1000,
     batch_size: int = 512,
     n_components: int = 128,
     learning_rate: float = 1e-3,
