@@ -21,6 +21,14 @@ from dcdc.config import (
 )
 from dcdc.data import ImageSet, from_arrays
 from dcdc.phases.heads import Heads
+from feature_runs import (  # noqa: F401 - fixtures for every test
+    frozen_run,
+    frozen_run_once,
+    photo_folder,
+    vector_run,
+    vector_run_once,
+    vectors_file,
+)
 from own_signals import own_signals  # noqa: F401 - a fixture for every test
 
 # Two threads on a busy machine wait for each other far longer than they compute.

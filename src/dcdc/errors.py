@@ -119,8 +119,10 @@ def fill(template: str, words: Words) -> str | None:
 class Interrupted(Exception):  # noqa: N818 - nothing went wrong
     """A signal asked training to stop; its state is saved."""
 
-    def __init__(self, signal: str, epoch: int) -> None:
-        super().__init__(f"stopped by {signal} after {epoch} epochs")
+    def __init__(self, signal: str, epoch: int, during: str | None = None) -> None:
+        """`during`: what came before the first epoch, in words."""
+        when = f"while {during}" if during else f"after {epoch} epochs"
+        super().__init__(f"stopped by {signal} {when}")
         self.signal = signal
 
 

@@ -34,6 +34,7 @@ from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
+from dcdc.networks.pretrained import keep_files, spec_of_kept
 from dcdc.prepare.assembly import build_model, build_training, open_data
 from dcdc.prepare.resolve import has_stored_features, perturbed_copy, resolve
 from dcdc.run_folder import RunFolder
@@ -108,6 +109,7 @@ def _run(
         if resume:
             config = _resumable(config, folder)
         folder.write_config(to_mapping(config))
+        keep_files(config.network.backbone, folder.backbone)
         if image_set.skipped:
             folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
@@ -188,8 +190,12 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     folder = RunFolder.open(Path(path))
     stored = read_config(folder)
     # A network trained in bfloat16 on a GPU answers in float32 on a CPU.
-    here = with_values(stored, {"train.device": device, "train.precision": "auto"})
     network = stored.network
+    found = spec_of_kept(network.backbone, folder.backbone)
+    here = with_values(
+        stored,
+        {"train.device": device, "train.precision": "auto", "network.backbone": found},
+    )
     needed: dict[str, Any] = {"n_clusters": stored.n_clusters}
     if network.backbone == VECTORS:
         needed |= {"data.n_features": stored.data.n_features}
@@ -215,7 +221,7 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
         ) from None
     if stored.network.frozen:
         model.network.freeze_backbone()
-    model.config = to_mapping(stored)
+    model.config, model.found_backbone = to_mapping(stored), found
     with suppress(InputError):  # absent or damaged: it is for the model card alone
         model.metrics = folder.read_metrics()
     model.names = folder.read_names()
@@ -289,7 +295,7 @@ def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
         **_shape(image_set),
-        "backbone": _backbone(config),
+        "backbone": backbone_of(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
         "health": partition_health(assigned.probabilities).to_dict(),
     }
@@ -301,7 +307,7 @@ def _shape(image_set: Data) -> dict[str, Any]:
     return {"image_shape": list(image_set.image_shape)}
 
 
-def _backbone(config: RunConfig) -> dict[str, Any]:
+def backbone_of(config: RunConfig) -> dict[str, Any]:
     """Whose weights the features come from: figures with pretrained ones are marked as such."""
     name = config.network.backbone
     if name == VECTORS:

@@ -38,6 +38,7 @@ class RunFolder:
         self.skipped_file = path / "skipped.csv"
         self.figures = path / "figures"
         self.job_file = path / "job"
+        self.backbone = path / model_files.BACKBONE
 
     @classmethod
     def create(cls, path: Path, *, overwrite: bool = False) -> "RunFolder":

@@ -9,8 +9,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, or a name "
-        "from dcdc data list.",
+        help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, feature "
+        "vectors where the run has them, or a name from dcdc data list.",
     ),
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/digits.")]
@@ -18,6 +18,10 @@ DeviceName = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mp
 Target = Annotated[
     str | None,
     typer.Option("--target", help="Label column of Parquet or of a list, to score against."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option("--column", help="Column or array of feature vectors, where there are several."),
 ]
 OnBad = Annotated[str, typer.Option("--on-bad", help="Images that cannot be read: refuse or skip.")]
 Settings = Annotated[

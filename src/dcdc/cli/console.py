@@ -26,7 +26,8 @@ def wide_out() -> Console:
     return Console(width=max(out.width, _WIDTH_WITHOUT_TERMINAL), highlight=False)
 
 
-def print_scores(rows: Mapping[str, Mapping[str, Any]]) -> None:
+def print_scores(rows: Mapping[str, Mapping[str, Any]], marked: str | None = None) -> None:
+    """`marked`: whose weights the features are of, where they are not of these images alone."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for title in ("ACC", "NMI", "ARI"):
@@ -34,3 +35,5 @@ def print_scores(rows: Mapping[str, Mapping[str, Any]]) -> None:
     for name, scores in rows.items():
         table.add_row(name, *(f"{scores[key]:.3f}" for key in ("acc", "nmi", "ari")))
     out.print(table)
+    if marked is not None:
+        say(marked)

@@ -1,10 +1,12 @@
 """`dcdc evaluate RUN [DATA]`: ACC, NMI and ARI of a run, on its own images or on others."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
 
-from dcdc.cli.arguments import DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import print_scores
 from dcdc.errors import InputError
 
@@ -17,27 +19,39 @@ def evaluate(
     ] = None,
     device: DeviceName = "auto",
     target: Target = None,
+    column: Column = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
     """Score a run's clusters against the true classes."""
+    from dcdc.engine.provenance import mark
     from dcdc.metrics import score
     from dcdc.run_folder import RunFolder
 
     if data is None:
-        table = RunFolder.open(run).read_assignments()
+        folder = RunFolder.open(run)
+        table = folder.read_assignments()
         if "target" not in table.column_names:
             raise InputError(
                 f"{run} was trained on images without targets: give DATA that has them"
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
+        metrics: Mapping[str, Any] | None = None
+        with suppress(InputError):  # the assignments tell the scores without it
+            metrics = folder.read_metrics()
     else:
         from dcdc.cli.reading import joined_processes, read_images
+        from dcdc.prediction.answers import require_own_kind
         from dcdc.run import load
 
         with joined_processes(device) as processes:
             model = load(run, device, processes)
-            how = {"size": model.size, "target": target, "on_bad": on_bad}
+            require_own_kind(model, data, column)
+            how: dict[str, Any] = {"target": target, "on_bad": on_bad}
+            if model.takes_vectors:
+                how |= {"column": column, "may_be_equal": True}
+            else:
+                how |= {"size": model.size}
             image_set = read_images(data, processes, **how, quiet=quiet)
             if image_set.targets is None:
                 raise InputError(
@@ -45,5 +59,5 @@ def evaluate(
                     ".npz"
                 )
             assigned = model.assign(image_set)
-        scores = score(image_set.targets, assigned.assignments)
-    print_scores({"DCDC": scores})
+        scores, metrics = score(image_set.targets, assigned.assignments), model.metrics
+    print_scores({"DCDC": scores}, mark((metrics or {}).get("backbone")))

@@ -46,9 +46,10 @@ def export(
     started = time.perf_counter()
     found = (export_onnx if format_name == "onnx" else export_torch)(model, path)
     seconds = time.perf_counter() - started
+    what = "vectors" if model.takes_vectors else "images"
     say(f"exported: {path} ({decimal(path.stat().st_size)}, {seconds:.1f} s)")
     say(
-        f"agrees with the run on {found.n_images} random images, {' and '.join(map(str, BATCHES))} "
+        f"agrees with the run on {found.n_images} random {what}, {' and '.join(map(str, BATCHES))} "
         f"at a time: probabilities within {found.probabilities:.1e}, features within "
         f"{found.features:.1e} of the largest (tolerance {TOLERANCE:.0e}), the same clusters"
     )

@@ -310,11 +310,16 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
 
 
 def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
+    from dcdc.engine.provenance import mark
+
     metrics = result.metrics
+    marked = mark(metrics["backbone"])
     if metrics["scores"]:
-        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]})
+        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]}, marked)
     else:
         say("no targets, so no ACC, NMI or ARI")
+        if marked is not None:
+            say(marked)
     health = metrics["health"]
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "

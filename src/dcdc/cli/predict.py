@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.arguments import Column, Data, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.errors import InputError
@@ -38,10 +38,11 @@ def predict(
     ] = None,
     device: DeviceName = "auto",
     target: Target = None,
+    column: Column = None,
     on_bad: OnBad = "refuse",
     quiet: Quiet = False,
 ) -> None:
-    """Assign the images of DATA to the clusters of a finished run.
+    """Assign the images, or feature vectors, of DATA to the clusters of a finished run.
 
     Stopped or killed, the same command with --out goes on where it was.
     """
@@ -54,7 +55,7 @@ def predict(
 
     with joined_processes(device) as processes:
         model = load(run, device, processes)
-        images = images_for(model, data, target=target)
+        images = images_for(model, data, target=target, column=column, on_bad=on_bad)
         if not processes.is_first:
             help_to_answer(model, images, processes)
             return

@@ -4,11 +4,12 @@ from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
 from dcdc.data import ImageSet
-from dcdc.networks import find_backbone
+from dcdc.engine.provenance import is_pretrained, mark
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
 from dcdc.prepare.pretrained_choice import are_photos, usual_backbone
 from dcdc.prepare.resolve import batch_sizes, has_stored_features
+from dcdc.run import backbone_of
 
 
 def length(config: RunConfig) -> str:
@@ -65,15 +66,9 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
 def backbone_lines(prepared: Prepared) -> list[str]:
     """Whose weights are used and who chose them; or what a pretrained backbone would give."""
     config, images = prepared.config, prepared.images
-    known = find_backbone(config.network.backbone).pretrained
-    if known is not None:
-        labels = {True: "with labels", False: "without labels", None: "perhaps with labels"}
-        how = "frozen" if config.network.frozen else "fine-tuned"
-        return [
-            f"features of {known.name}, {how}: weights trained on {known.trained_on} "
-            f"{labels[known.uses_labels]} ({known.licence}); --backbone scratch trains on your "
-            "images alone"
-        ]
+    backbone = backbone_of(config)
+    if is_pretrained(backbone):
+        return [f"{mark(backbone)}; --backbone scratch trains on your images alone"]
     no_choice = prepared.recipe is None and usual_backbone() is None
     if no_choice and isinstance(images, ImageSet) and are_photos(images):
         return [

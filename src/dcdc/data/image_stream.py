@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ _HASHED_AT_ONCE = 32 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class ImageStream:
+    """Of images, or of feature vectors (`vector_stream`): blocks hold what the source has."""
+
     where: str
     """The source, for messages."""
     names: Sequence[str]
@@ -142,8 +145,8 @@ def _joined(blocks: list[Block]) -> Block:
     )
 
 
-def content_digest(images: NDArray[np.uint8]) -> str:
-    """Of every pixel, with flat memory."""
+def content_digest(images: NDArray[Any]) -> str:
+    """Of every pixel or number, with flat memory."""
     digest = hashlib.sha256(repr(images.shape).encode())
     step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
     for start in range(0, len(images), step):

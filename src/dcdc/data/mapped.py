@@ -2,7 +2,7 @@
 
 import mmap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,19 @@ def gather_spread(array: NDArray[Any], about: int, at_a_time: int) -> Iterator[N
         yield gather_rows(array, some)
 
 
-def gather_rows(array: NDArray[Any], rows: NDArray[np.integer]) -> NDArray[Any]:
+class Gatherable(Protocol):
+    """Rows that are made when they are asked for, as an array has them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def gather(self, rows: NDArray[np.integer]) -> NDArray[Any]: ...
+
+
+def gather_rows(array: NDArray[Any] | Gatherable, rows: NDArray[np.integer]) -> NDArray[Any]:
     """A copy of some rows, in the order asked for."""
+    if not isinstance(array, np.ndarray):
+        return array.gather(rows)
     found = np.empty((len(rows), *array.shape[1:]), array.dtype)
     # One row of a map may bring in megabytes around it: few are read before all are given back.
     n_rows = len(rows) if mapping_of(array) is None else _ROWS_AT_A_TIME

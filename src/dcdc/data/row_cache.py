@@ -32,8 +32,8 @@ Shape = tuple[int, int, int]  # H, W, C
 class Block:
     """What some rows of a source became."""
 
-    pixels: NDArray[np.uint8]
-    """Kept rows x H x W x C."""
+    pixels: NDArray[Any]
+    """Kept rows x H x W x C, of bytes; of a stream of feature vectors, kept rows x D."""
     n_read: int
     skipped: Skips = ()
 

@@ -4,23 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-_FRONT_MATTER = """\
----
-library_name: dcdc
-pipeline_tag: image-feature-extraction
-tags:
-- image-clustering
-- deep-clustering
-- contrastive-learning
-- unsupervised
----
-"""
+from dcdc.engine.provenance import is_pretrained, manner, of_vectors, trained_on, weights
+from dcdc.networks.feature_vectors import VECTORS
+
+_TAGS = ("image-clustering", "deep-clustering", "contrastive-learning", "unsupervised")
+_HUB_LICENCES = ("apache-2.0", "mit", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc0-1.0")
+"""As the hub writes those that it knows."""
 
 _USE = """\
 ## Use and limits
 
-The model sorts images like those it was trained on into {n_clusters} clusters. A cluster is what
-the network found alike: no class that somebody defined, and its number means nothing. An image of
+The model sorts {what} like those it was trained on into {n_clusters} clusters. A cluster is what
+the network found alike: no class that somebody defined, and its number means nothing. {one} of
 another kind gets a cluster and a confidence all the same. Look at the clusters before you name
 them, and score them against labels where a decision hangs on them."""
 
@@ -33,20 +28,73 @@ def model_card(
     names: Mapping[int, str] | None = None,
 ) -> str:
     """`loading` is the line of Python that opens the model; metrics as in a run's metrics.json."""
-    n_clusters, size = config["n_clusters"], config["data"]["size"]
-    channels = len(config["network"]["mean"])
+    n_clusters, has_vectors = config["n_clusters"], config["network"]["backbone"] == VECTORS
+    backbone = (metrics or {}).get("backbone")
+    what, one = ("vectors", "A vector") if has_vectors else ("images", "An image")
+    without = "" if is_pretrained(backbone) or has_vectors else "without labels "
     parts = [
-        f"{_FRONT_MATTER}\n# {_plain(title)}",
-        f"Groups images of {size} x {size} pixels, {channels} channel(s), into {n_clusters} "
-        "clusters, found without labels by Doubly Contrastive Deep Clustering (dcdc).",
+        f"{_front_matter(backbone)}\n# {_plain(title)}",
+        f"Groups {_what(config)} into {n_clusters} clusters, found {without}by Doubly Contrastive "
+        "Deep Clustering (dcdc).",
+        _backbone(backbone),
         _data(config, metrics),
         _scores(metrics),
         _settings(config),
         _names(names or {}),
-        _USE.format(n_clusters=n_clusters),
-        _how_to_load(loading, size, channels),
+        _USE.format(n_clusters=n_clusters, what=what, one=one),
+        _how_to_load(loading, config),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter(backbone: Mapping[str, Any] | None) -> str:
+    tags = list(_TAGS)
+    lines = ["library_name: dcdc"]
+    if of_vectors(backbone):
+        lines.append("pipeline_tag: feature-extraction")
+        tags.append("feature-vectors")
+    else:
+        lines.append("pipeline_tag: image-feature-extraction")
+    if backbone and is_pretrained(backbone):
+        tags += ["pretrained-backbone", f"{manner(backbone)}-backbone"]
+        licence = backbone["pretrained"]["licence"].lower()
+        if licence in _HUB_LICENCES:  # the folder holds these weights
+            lines.append(f"license: {licence}")
+        hub, _, repo = backbone["name"].partition(":")
+        if hub == "hf" and repo.count("/") == 1 and not repo.startswith((".", "/", "~")):
+            lines.append(f"base_model: {repo.partition('@')[0]}")
+    return "\n".join(["---", *lines, "tags:", *(f"- {tag}" for tag in tags), "---", ""])
+
+
+def _what(config: Mapping[str, Any]) -> str:
+    if config["network"]["backbone"] == VECTORS:
+        return f"feature vectors of {config['data']['n_features']} numbers"
+    size, channels = config["data"]["size"], len(config["network"]["mean"])
+    return f"images of {size} x {size} pixels, {channels} channel(s),"
+
+
+def _backbone(backbone: Mapping[str, Any] | None) -> str:
+    """Whose weights these are, where they are not of this training alone."""
+    if of_vectors(backbone):
+        return (
+            "## Features\n\nThe vectors were given. What network made them, and whether labels "
+            "trained it, is not known here: name it where you give figures."
+        )
+    if not backbone or not is_pretrained(backbone):
+        return ""
+    told = backbone["pretrained"]
+    name = "" if told["name"] == backbone["name"] else f" (`{_plain(backbone['name'])}`)"
+    frozen = "kept frozen, so that the heads alone were trained here"
+    how = frozen if backbone.get("frozen") else "fine-tuned here"
+    said = {
+        True: "Labels trained these weights",
+        False: "No label trained these weights, but other data did",
+        None: "Labels may have trained these weights",
+    }[told["uses_labels"]]
+    return (
+        f"## Backbone\n\n{_plain(told['name'])}{name}, {how}: {_plain(weights(backbone))}. {said}: "
+        "figures of this model do not stand in a row with those of models from scratch."
+    )
 
 
 def public_source(source: str) -> str:
@@ -59,8 +107,9 @@ def public_source(source: str) -> str:
 
 def _data(config: Mapping[str, Any], metrics: Mapping[str, Any] | None) -> str:
     source = public_source(config["data"]["source"]) or "arrays in memory"
-    counted = f", {metrics['n_images']:,} images" if metrics and "n_images" in metrics else ""
-    return f"## Data\n\n{_plain(source)}{counted}. No label took part in the training."
+    what = "vectors" if config["network"]["backbone"] == VECTORS else "images"
+    counted = f", {metrics['n_images']:,} {what}" if metrics and "n_images" in metrics else ""
+    return f"## Data\n\n{_plain(source)}{counted}. No label of theirs took part in the training."
 
 
 def _scores(metrics: Mapping[str, Any] | None) -> str:
@@ -74,7 +123,7 @@ def _scores(metrics: Mapping[str, Any] | None) -> str:
             for name, scores in rows.items()
         ]
         lines += _table(("", "ACC", "NMI", "ARI"), figures)
-        lines += ["", "On the images it was trained on, against their classes, last epoch."]
+        lines += ["", f"On {_trained_on(metrics)}, against their classes, last epoch."]
     else:
         lines += ["Not scored: the images had no classes to hold against."]
     health = metrics.get("health")
@@ -87,11 +136,21 @@ def _scores(metrics: Mapping[str, Any] | None) -> str:
     return "\n".join(lines)
 
 
+def _trained_on(metrics: Mapping[str, Any]) -> str:
+    backbone = metrics.get("backbone")
+    if of_vectors(backbone):
+        return "the given vectors that it was trained on"
+    own = "the images it was trained on"
+    if not backbone or not is_pretrained(backbone):
+        return own
+    return f"{own}, with weights trained before on {_plain(trained_on(backbone))}"
+
+
 def _settings(config: Mapping[str, Any]) -> str:
     network = config["network"]
     phases = [phase for phase in config["phases"] if phase["epochs"]]
     rows = {
-        "backbone": network["backbone"] + (", on Sobel edges" if network["sobel"] else ""),
+        "backbone": _backbone_setting(network),
         "clusters": config["n_clusters"],
         "over-clusters": network["over_clusters"],
         "phases": ", ".join(
@@ -105,6 +164,13 @@ def _settings(config: Mapping[str, Any]) -> str:
     return "\n".join(["## Settings", "", *table, "", "All of them are in `config.json`."])
 
 
+def _backbone_setting(network: Mapping[str, Any]) -> str:
+    if network["backbone"] == VECTORS:
+        return "none: features are given"
+    frozen = ", frozen" if network.get("frozen") else ""
+    return f"{network['backbone']}{frozen}" + (", on Sobel edges" if network["sobel"] else "")
+
+
 def _names(names: Mapping[int, str]) -> str:
     if not names:
         return ""
@@ -112,7 +178,12 @@ def _names(names: Mapping[int, str]) -> str:
     return "\n".join(["## Clusters", "", *_table(("cluster", "name"), rows)])
 
 
-def _how_to_load(loading: str, size: int, channels: int) -> str:
+def _how_to_load(loading: str, config: Mapping[str, Any]) -> str:
+    if config["network"]["backbone"] == VECTORS:
+        takes = f"vectors)  # float32, N x {config['data']['n_features']}, of the same network"
+    else:
+        size, channels = config["data"]["size"], len(config["network"]["mean"])
+        takes = f"images)  # uint8, N x {size} x {size} x {channels}; other sizes are brought to it"
     return f"""\
 ## How to load
 
@@ -120,7 +191,7 @@ def _how_to_load(loading: str, size: int, channels: int) -> str:
 import dcdc
 
 model = {loading}
-model.predict(images)  # uint8, N x {size} x {size} x {channels}; other sizes are brought to it
+model.predict({takes}
 ```"""
 
 

@@ -23,7 +23,10 @@ METRICS = "metrics.json"
 CARD = "README.md"
 REFERENCE = "reference.npz"
 """Features of some training images; a run folder has them in its sample."""
-MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE)
+BACKBONE = "backbone"
+"""A folder: what a backbone from a file, or of transformers, is built from."""
+MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE, f"{BACKBONE}/*")
+"""As patterns."""
 
 CONFIG_FORMAT = 2
 """1: of 0.1.0, whose names are read as today's (dcdc/config/renamed.py)."""

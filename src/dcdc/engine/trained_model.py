@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
 from dcdc.data import Data, VectorSet, from_arrays, from_vectors
@@ -24,6 +25,7 @@ from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
+from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
 from dcdc.runtime.environment import own_version
@@ -33,6 +35,7 @@ from dcdc.runtime.processes import ALONE, Processes
 CHUNK = 512
 GPU_CHUNK = 4096
 """Images of 32 x 32 pixels per forward pass, or as many of another size with as many pixels."""
+CPU_CHUNK_OF_PRETRAINED = 64
 
 
 class TrainedModel:
@@ -63,6 +66,8 @@ class TrainedModel:
         """What its run measured, where that is known."""
         self.names: Mapping[int, str] = {}
         """What people call its clusters."""
+        self.found_backbone: str | None = None
+        """Spec by which its backbone is found, where that is not its config's."""
         self.training_features: Callable[[], np.ndarray | None] = _none_known
         """n x D of some training images, where they are kept; read when asked for."""
 
@@ -81,13 +86,20 @@ class TrainedModel:
         return self.original_copy.size
 
     @property
+    def n_clusters(self) -> int:
+        head = self.network.heads[self.network.answering_head]
+        assert isinstance(head, nn.Linear)
+        return head.out_features
+
+    @property
     def chunk(self) -> int:
         """Images of a forward pass."""
-        if self.device.type != "cuda":
-            return CHUNK
-        if self.takes_vectors:
-            return GPU_CHUNK
-        return max(64, GPU_CHUNK * 32**2 // self.size**2)
+        on_gpu, given = self.device.type == "cuda", self.network.input_size
+        if self.takes_vectors or (given is None and not on_gpu):
+            return GPU_CHUNK if on_gpu else CHUNK
+        if not on_gpu:  # a deep backbone's maps of more images would fill gigabytes
+            return CPU_CHUNK_OF_PRETRAINED
+        return max(64, GPU_CHUNK * 32**2 // max(self.size, given or 0) ** 2)
 
     def predict(self, images: ArrayLike) -> np.ndarray:
         """N int64: the cluster of each image."""
@@ -121,20 +133,24 @@ class TrainedModel:
         _check_place(path)
         # Folders of whoever trained it stay at home.
         features = self.training_features()
-        data = {**self.config["data"], "source": public_source(self.config["data"]["source"])}
-        config = {**self.config, "data": data}
+        config, metrics = _public(self.config), self.metrics
+        if metrics is not None and metrics.get("backbone"):
+            metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
         metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
         model_files.write_weights(path / model_files.WEIGHTS, self.network, metadata)
         (path / model_files.NAMES).unlink(missing_ok=True)
         if self.names:
             write_names(path / model_files.NAMES, self.names)
         (path / model_files.METRICS).unlink(missing_ok=True)
-        if self.metrics is not None:
-            model_files.write_metrics(path / model_files.METRICS, self.metrics)
+        if metrics is not None:
+            model_files.write_metrics(path / model_files.METRICS, metrics)
         (path / model_files.REFERENCE).unlink(missing_ok=True)
         if features is not None:
             write_arrays(path / model_files.REFERENCE, {"features": features.astype(np.float16)})
-        card = model_card(title, loading, config, self.metrics, self.names)
+        keep_files(
+            self.found_backbone or self.config["network"]["backbone"], path / model_files.BACKBONE
+        )
+        card = model_card(title, loading, config, metrics, self.names)
         write_text(path / model_files.CARD, card)
         # Last: without it a folder that was cut short is no model.
         model_files.write_config(path / model_files.CONFIG, config)
@@ -232,6 +248,10 @@ class TrainedModel:
 
     def _check(self, image_set: Data) -> None:
         if isinstance(image_set, VectorSet):
+            if not self.takes_vectors:
+                raise InputError(
+                    "the model was trained on images, these are feature vectors: give images"
+                )
             if image_set.n_features != self.network.n_features:
                 raise InputError(
                     f"the model was trained on vectors of {self.network.n_features} features, "
@@ -253,6 +273,20 @@ class TrainedModel:
 
 def _none_known() -> None:
     return None
+
+
+def _public(config: Mapping[str, Any]) -> dict[str, Any]:
+    data = {**config["data"], "source": public_source(config["data"]["source"])}
+    network = {**config["network"], "backbone": public_spec(config["network"]["backbone"])}
+    return {**config, "data": data, "network": network}
+
+
+def _public_backbone(backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a run's metrics."""
+    name, told = backbone["name"], backbone.get("pretrained")
+    if told and told["name"] == name:
+        told = {**told, "name": public_spec(name)}
+    return {**backbone, "name": public_spec(name), "pretrained": told}
 
 
 def _check_place(path: Path) -> None:

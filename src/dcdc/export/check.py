@@ -10,9 +10,10 @@ import numpy as np
 
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
+from dcdc.networks import ClusteringNetwork
 
 Answer = Callable[[np.ndarray], Mapping[str, np.ndarray]]
-"""uint8 N x S x S x C to the outputs by name."""
+"""uint8 N x S x S x C, or float32 N x D, to the outputs by name."""
 
 TOLERANCE = 1e-4
 """Of probabilities, and of features as a share of the largest one."""
@@ -40,7 +41,11 @@ class Agreement:
 
 def require_agreement(model: TrainedModel, answer: Answer) -> Agreement:
     random = np.random.default_rng(_SEED)
-    images = random_images(sum(BATCHES), model.size, model.network.in_channels, random)
+    n, network = sum(BATCHES), model.network
+    if model.takes_vectors:
+        images = random_vectors(n, network, random)
+    else:
+        images = random_images(n, model.size, network.in_channels, random)
     found = compare(model, answer, images, BATCHES)
     if not found.holds:
         raise InputError(
@@ -71,6 +76,15 @@ def compare(
         ),
         reassigned=int((moved & is_sure).sum()),
     )
+
+
+def random_vectors(n: int, network: ClusteringNetwork, random: np.random.Generator) -> np.ndarray:
+    """Every way from the middle of the training set, near and far."""
+    assert network.directions is not None
+    middle = network.directions.middle.cpu().numpy()
+    scale = max(float(np.abs(middle).mean()), 1e-3)
+    far = np.geomspace(0.1, 10, n)[:, None]
+    return (middle + scale * far * random.normal(size=(n, len(middle)))).astype(np.float32)
 
 
 def random_images(n: int, size: int, channels: int, random: np.random.Generator) -> np.ndarray:

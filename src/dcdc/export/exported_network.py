@@ -1,6 +1,7 @@
 """Everything between an image's bytes and its cluster as one plain module, fit to be traced.
 
-Shapes: N images, S pixels a side, C channels, K clusters, D features.
+Shapes: N images, S pixels a side, C channels, T pixels a side that the backbone is given, K
+clusters, D features.
 """
 
 import json
@@ -8,17 +9,21 @@ from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from dcdc.engine.provenance import mark
 from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import InputError
 from dcdc.runtime.environment import own_version
 
-INPUT = "images"
+IMAGES, VECTORS = "images", "vectors"  # what the input is called
 OUTPUTS = ("probabilities", "assignment", "features")
 FORMAT = 1  # of the metadata
 
 
 class ExportedNetwork(nn.Module):
-    """uint8 images, N x S x S x C, to probabilities N x K, assignment N and features N x D.
+    """uint8 images, N x S x S x C, or of a model of feature vectors float32 numbers, N x D, to
+    probabilities N x K, assignment N and features N x D.
 
     A copy of the model's weights in float32 on the CPU, without the heads that only train.
     """
@@ -27,48 +32,91 @@ class ExportedNetwork(nn.Module):
         super().__init__()
         network = deepcopy(model.network).cpu().float()
         network.lay_out(torch.contiguous_format)
-        self.size = model.size
+        self.takes_vectors = model.takes_vectors
         self.channels = network.in_channels
         self.centre: Tensor | None
-        self.register_buffer("centre", model.original_copy.centre_matrix())
+        self.resize: Tensor | None
+        centre, resize = None, None
+        if not model.takes_vectors:
+            self.size = model.size
+            centre = model.original_copy.centre_matrix()
+            resize = _resize_matrix(model.size, network.input_size)
+        self.register_buffer("centre", centre)
+        self.register_buffer("resize", resize)
         self.normalise = network.normalise
         self.sobel = network.sobel
         self.backbone = network.backbone
+        self.directions = network.directions
         self.head = network.heads[network.answering_head]
         self.eval().requires_grad_(False)
 
-    def forward(self, images: Tensor) -> dict[str, Tensor]:
-        x = images.permute(0, 3, 1, 2).to(torch.float32) / 255
-        if self.centre is not None:
-            x = self.centre @ x @ self.centre.T
-        x = self.normalise(x)
-        if self.sobel is not None:
-            x = self.sobel(x)
-        features = self.backbone(x.contiguous())
+    def forward(self, given: Tensor) -> dict[str, Tensor]:
+        features = given if self.takes_vectors else self._features(given)
+        if self.directions is not None:
+            features = self.directions(features)
         probabilities = torch.softmax(self.head(features), dim=1)
         answers = (probabilities, probabilities.argmax(dim=1), features)
         return dict(zip(OUTPUTS, answers, strict=True))
 
+    def _features(self, images: Tensor) -> Tensor:
+        """The backbone's own."""
+        x = images.permute(0, 3, 1, 2).to(torch.float32) / 255
+        if self.centre is not None:
+            x = self.centre @ x @ self.centre.T
+        if self.resize is not None:
+            x = (self.resize @ x @ self.resize.T).clamp(0, 1)
+        x = self.normalise(x)
+        if self.sobel is not None:
+            x = self.sobel(x)
+        features: Tensor = self.backbone(x.contiguous())
+        return features
 
-def trace(network: ExportedNetwork) -> torch.export.ExportedProgram:
-    """The graph for any number of images."""
-    example = torch.zeros(2, network.size, network.size, network.channels, dtype=torch.uint8)
+
+def _resize_matrix(side: int, given_side: int | None) -> Tensor | None:
+    """T x S: what `resized` does to the rows of an image, and to its columns; None: nothing."""
+    if given_side is None or given_side == side:
+        return None
+    return F.interpolate(
+        torch.eye(side)[None, None], (given_side, side), mode="bicubic", antialias=True
+    )[0, 0]
+
+
+def input_name(model: TrainedModel) -> str:
+    return VECTORS if model.takes_vectors else IMAGES
+
+
+def trace(network: ExportedNetwork, backbone: str) -> torch.export.ExportedProgram:
+    """The graph for any number of images; `backbone` is its name, for messages."""
+    if network.takes_vectors:
+        example = torch.zeros(2, network.channels)
+    else:
+        example = torch.zeros(2, network.size, network.size, network.channels, dtype=torch.uint8)
     batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(network, (example,), dynamic_shapes=({0: batch},))
+    try:
+        program = torch.export.export(network, (example,), dynamic_shapes=({0: batch},))
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise InputError(
+            f"the backbone {backbone} cannot be traced, so the model cannot be exported: {reason}"
+        ) from error
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # where this machine keeps its files
     return program
 
 
 def metadata_of(model: TrainedModel) -> dict[str, str]:
-    head = model.network.heads[model.network.answering_head]
-    assert isinstance(head, nn.Linear)
     names = {str(cluster): name for cluster, name in sorted(model.names.items())}
+    if model.takes_vectors:
+        shape = {"n_features": str(model.network.n_features)}
+    else:
+        shape = {"size": str(model.size), "channels": str(model.network.in_channels)}
+    backbone = (model.metrics or {}).get("backbone")
+    marked = mark(backbone)
     return {
         "dcdc": own_version(),
         "format": str(FORMAT),
-        "size": str(model.size),
-        "channels": str(model.network.in_channels),
-        "n_clusters": str(head.out_features),
+        **shape,
+        "n_clusters": str(model.n_clusters),
         "clusters": json.dumps(names, ensure_ascii=False),
+        **({} if marked is None else {"backbone": json.dumps(backbone), "weights": marked}),
     }

@@ -19,7 +19,13 @@ import torch
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.export.check import Agreement, Answer, require_agreement
-from dcdc.export.exported_network import INPUT, OUTPUTS, ExportedNetwork, metadata_of, trace
+from dcdc.export.exported_network import (
+    OUTPUTS,
+    ExportedNetwork,
+    input_name,
+    metadata_of,
+    trace,
+)
 from dcdc.runtime.atomic_files import atomic_file
 
 _TALKERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
@@ -50,7 +56,7 @@ def export_torch(model: TrainedModel, path: Path) -> Agreement:
     with atomic_file(path) as temporary, quiet_libraries():
         extra = {METADATA: json.dumps(metadata_of(model))}
         archive = BytesIO()  # so that a full disk is an OSError as everywhere
-        torch.export.save(trace(ExportedNetwork(model)), archive, extra_files=extra)
+        torch.export.save(_traced(model), archive, extra_files=extra)
         temporary.write_bytes(archive.getvalue())
         return require_agreement(model, open_torch(temporary))
 
@@ -80,8 +86,9 @@ def export_onnx(model: TrainedModel, path: Path) -> Agreement:
     """Checked by onnxruntime, as read back from the disk, before it appears at `path`."""
     require_onnx()
     with atomic_file(path) as temporary, quiet_libraries():
-        program = trace(ExportedNetwork(model))
-        temporary.write_bytes(_newest_that_opens(program, metadata_of(model)))
+        program = _traced(model)
+        written = _newest_that_opens(program, input_name(model), metadata_of(model))
+        temporary.write_bytes(written)
         return require_agreement(model, open_onnx(temporary))
 
 
@@ -92,33 +99,42 @@ def open_onnx(model: Path | bytes) -> Answer:
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
+    (given,) = session.get_inputs()
+
     def answer(images: np.ndarray) -> dict[str, np.ndarray]:
-        outputs = session.run(list(OUTPUTS), {INPUT: images})
+        outputs = session.run(list(OUTPUTS), {given.name: images})
         return dict(zip(OUTPUTS, outputs, strict=True))
 
     return answer
 
 
-def _newest_that_opens(program: torch.export.ExportedProgram, metadata: dict[str, str]) -> bytes:
+def _traced(model: TrainedModel) -> torch.export.ExportedProgram:
+    network = (model.config or {}).get("network", {})
+    return trace(ExportedNetwork(model), network.get("backbone", "of the model"))
+
+
+def _newest_that_opens(
+    program: torch.export.ExportedProgram, given: str, metadata: dict[str, str]
+) -> bytes:
     for opset in _OPSETS[:-1]:
         try:
-            written = _serialised(program, metadata, opset)
+            written = _serialised(program, given, metadata, opset)
             open_onnx(written)
         except Exception:  # an older exporter or runtime, each with errors of its own
             continue
         return written
-    return _serialised(program, metadata, _OPSETS[-1])
+    return _serialised(program, given, metadata, _OPSETS[-1])
 
 
 def _serialised(
-    program: torch.export.ExportedProgram, metadata: dict[str, str], opset: int
+    program: torch.export.ExportedProgram, given: str, metadata: dict[str, str], opset: int
 ) -> bytes:
     exported: Any = torch.onnx.export(
         program,
         (),
         dynamo=True,
         opset_version=opset,
-        input_names=[INPUT],
+        input_names=[given],
         output_names=list(OUTPUTS),
         dynamic_shapes=({0: "batch"},),
         verbose=False,

@@ -17,7 +17,6 @@ from dcdc.data.image_stream import ImageStream
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
-from dcdc.networks import CLUSTER_HEAD
 from dcdc.prediction.answered import Answered
 from dcdc.prediction.answers import Answers, unreadable
 from dcdc.prediction.features_file import npy_header
@@ -119,8 +118,7 @@ class _Job:
 
     @property
     def folders(self) -> list[str]:
-        n_clusters = self.model.network.heads[CLUSTER_HEAD].out_features
-        assert isinstance(n_clusters, int)
+        n_clusters = self.model.n_clusters
         return cluster_folders(n_clusters, self.model.names)
 
     @property

@@ -69,7 +69,8 @@ def check_sorting(sorting: Sorting, images: ImageStream, folders: list[str]) -> 
     if images.file_of is None:
         raise InputError(
             f"{images.where} holds no image files to sort",
-            remedy="{copy_to} and {link_to} are for a folder of images or a list of paths",
+            remedy="{copy_to} and {link_to} are for a folder of images, a list of paths, or "
+            "feature vectors with a column of their files",
         )
     source = Path(images.where)
     if not source.is_dir():
@@ -105,11 +106,21 @@ def sort_files(
                 if cluster not in shelves:
                     place_of = sorting.folder / folders[cluster]
                     shelves[cluster] = _Shelf(place_of, spare, by_link=sorting.by_link)
-                n_placed += shelves[cluster].put(images.file_of(row), flat_name(images.names[row]))
+                n_placed += _put(shelves[cluster], images.file_of(row), images.names[row])
             progress(row + 1, len(clusters))
     finally:
         spare.unlink(missing_ok=True)
     return Sorted(n_placed, int((clusters >= 0).sum()) - n_placed)
+
+
+def _put(shelf: "_Shelf", file: Path, name: str) -> bool:
+    if not file.exists():
+        raise InputError(
+            f"the image of {name} is not at {file}: place it there, and the same command goes on"
+        )
+    flat = flat_name(name)
+    # Feature vectors may have names of their own.
+    return shelf.put(file, flat if flat.endswith(file.suffix) else flat + file.suffix)
 
 
 class _Shelf:

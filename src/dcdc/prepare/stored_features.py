@@ -5,6 +5,7 @@ Shapes: N images, D features.
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,7 +16,9 @@ from dcdc.data.image_stream import content_digest
 from dcdc.data.mapped import release_pages
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.vector_store import as_bytes
+from dcdc.engine.interruption import Interruption
 from dcdc.engine.trained_model import TrainedModel
+from dcdc.errors import Interrupted
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
 _FORMAT = 1
@@ -31,8 +34,21 @@ def stored_features(
 ) -> NDArray[np.float32]:
     """N x D, memory-mapped: what the backbone makes of the original copies.
 
-    Equal images, weights, sizes and kinds of device have equal features: they are found again.
+    Equal images, weights, sizes and kinds of device have equal features: they are found again. A
+    signal raises Interrupted, and a later call goes on after the last whole block.
     """
+    with Interruption(patient=model.processes.joined) as interruption:
+        return _stored(model, image_set, progress, partial(_stop_if_wanted, interruption))
+
+
+def _stop_if_wanted(interruption: Interruption) -> None:
+    if interruption.wanted:
+        raise Interrupted(interruption.wanted, 0, "the backbone's features were computed")
+
+
+def _stored(
+    model: TrainedModel, image_set: ImageSet, progress: Progress, between: Callable[[], None]
+) -> NDArray[np.float32]:
     network, images = model.network, image_set.images
     n_features = network.n_features
 
@@ -40,7 +56,7 @@ def stored_features(
         for first in range(start, len(images), _BLOCK):
             rows = np.array(images[first : first + _BLOCK], order="C")
             release_pages(images)
-            yield Block(as_bytes(raw_features(model, rows)), n_read=len(rows))
+            yield Block(as_bytes(raw_features(model, rows, between)), n_read=len(rows))
 
     source = RowSource(
         key=_key(model, image_set),
@@ -55,8 +71,12 @@ def stored_features(
 
 
 @torch.inference_mode()
-def raw_features(model: TrainedModel, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """N x D of N x H x W x C, as the backbone makes them."""
+def raw_features(
+    model: TrainedModel,
+    images: NDArray[np.uint8],
+    between: Callable[[], None] = lambda: None,
+) -> NDArray[np.float32]:
+    """N x D of N x H x W x C, as the backbone makes them; `between` is called before each pass."""
     network = model.network
     was_training = network.training
     network.eval()
@@ -64,6 +84,7 @@ def raw_features(model: TrainedModel, images: NDArray[np.uint8]) -> NDArray[np.f
         found = []
         pixels = torch.from_numpy(images).permute(0, 3, 1, 2)
         for chunk in torch.split(pixels, min(model.chunk, _CHUNK[model.device.type])):
+            between()
             given = model.prepare(chunk.to(model.device))
             with model.autocast():
                 found.append(network.raw_features(given).float().cpu())

@@ -34,9 +34,12 @@ class SortedAffinities:
     classes: NDArray[np.float32]  # K x K: N, original clusters against perturbed ones
     ideal_classes: NDArray[np.float32]  # the identity
     clusters: list[int]  # K: the cluster of each row of N
+    partners: str = "perturbed images"  # what the columns are of
 
 
-def sorted_affinities(sample: RunSample, targets_or_assignments: ArrayLike) -> SortedAffinities:
+def sorted_affinities(
+    sample: RunSample, targets_or_assignments: ArrayLike, partners: str = "perturbed images"
+) -> SortedAffinities:
     """By a label for every image of the set: its class, or its cluster where classes are unknown.
 
     M is sorted by label, and by cluster within a label. N has the clusters in the order of the
@@ -68,6 +71,7 @@ def sorted_affinities(sample: RunSample, targets_or_assignments: ArrayLike) -> S
         classes=_cosine_of_rows(assign.T, assign_perturbed.T),
         ideal_classes=np.eye(n_clusters, dtype=np.float32),
         clusters=[int(cluster) for cluster in clusters],
+        partners=partners,
     )
 
 
@@ -126,7 +130,7 @@ def _draw_sample(
         axes.set_xticks(ends[:-1] - 0.5, minor=True)
         axes.set_yticks(ends[:-1] - 0.5, minor=True)
         axes.tick_params(which="minor", length=4)
-    axes.set_xlabel(f"perturbed images, sorted by {kind}", fontsize=9)
+    axes.set_xlabel(f"{affinities.partners}, sorted by {kind}", fontsize=9)
     axes.set_ylabel(f"images, sorted by {kind}", fontsize=9)
     return image
 
@@ -135,7 +139,7 @@ def _draw_classes(axes: Axes, affinities: SortedAffinities, matrix: NDArray[np.f
     _show(axes, matrix)
     if len(affinities.clusters) <= MOST_NAMED:
         _name(axes, np.arange(len(matrix)), [str(cluster) for cluster in affinities.clusters], True)
-    axes.set_xlabel("cluster, over perturbed images", fontsize=9)
+    axes.set_xlabel(f"cluster, over {affinities.partners}", fontsize=9)
     axes.set_ylabel("cluster, over images", fontsize=9)
 
 

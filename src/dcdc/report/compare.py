@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from dcdc.engine.provenance import mark, short_name
 from dcdc.errors import InputError
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
@@ -134,7 +135,11 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
         methods=draw_picture(partial(draw_methods, methods)) if methods else None,
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
-        columns=["run", *SCORES.values(), "images", "clusters", "epochs", "time", "device", "seed"],
+        columns=[
+            *("run", *SCORES.values()),
+            *(["features of"] if _is_marked(runs) else []),
+            *("images", "clusters", "epochs", "time", "device", "seed"),
+        ],
         rows=table_rows(runs),
         differences=config_differences(runs),
         curves=draw_picture(partial(draw_curves, runs)) if has_history else None,
@@ -192,15 +197,32 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
             found.append(f"{between} are scored against different classes of the same images.")
         if ours.metrics.get("image_shape") != theirs.metrics.get("image_shape"):
             found.append(f"{between} saw the images at different sizes.")
+        if mark(ours.backbone) != mark(theirs.backbone):
+            found.append(
+                f"{between} have features of other origin: {_origin(first)}; {_origin(run)}."
+            )
     return found
 
 
+def _origin(run: ComparedRun) -> str:
+    return f"{run.name} {mark(run.facts.backbone) or 'from scratch'}"
+
+
+def _is_marked(runs: Sequence[ComparedRun]) -> bool:
+    return any(mark(run.facts.backbone) for run in runs)
+
+
 def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
-    """Texts of a run's cells, and whether each is the best of its column."""
-    every = [run.facts.metrics["scores"] or {} for run in runs]
-    column = {key: [scores[key] for scores in every if key in scores] for key in SCORES}
+    """Texts of a run's cells, and whether each is the best of its column, among runs whose features
+    are of the same origin."""
+    by_origin: dict[str | None, list[Mapping[str, float]]] = {}
+    for run in runs:
+        scores = run.facts.metrics["scores"] or {}
+        by_origin.setdefault(mark(run.facts.backbone), []).append(scores)
     rows = []
     for run in runs:
+        every = by_origin[mark(run.facts.backbone)]
+        column = {key: [scores[key] for scores in every if key in scores] for key in SCORES}
         metrics = run.facts.metrics
         scores = metrics["scores"] or {}
         n_used = sum(size > 0 for size in run.sizes)
@@ -210,7 +232,8 @@ def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
             known = key in scores
             best = known and is_highest(scores[key], column[key])
             cells.append((f"{scores[key]:.3f}" if known else "", best))
-        others = [
+        others = [short_name(run.facts.backbone)] if _is_marked(runs) else []
+        others += [
             f"{metrics['n_images']:,}",
             f"{n_clusters}" + (f" ({n_used} in use)" if n_used < n_clusters else ""),
             "" if metrics["epochs"] is None else str(metrics["epochs"]),
@@ -306,6 +329,6 @@ def _affinities(run: ComparedRun) -> Picture | None:
         return None
     targets = run.facts.targets
     affinities = sorted_affinities(
-        run.sample, run.facts.assignments if targets is None else targets
+        run.sample, run.facts.assignments if targets is None else targets, run.facts.partners
     )
     return draw_picture(partial(draw_affinities_side_by_side, affinities, targets is not None))

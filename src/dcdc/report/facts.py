@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.engine.provenance import of_vectors
 from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.scores import cluster_purity
@@ -46,6 +47,22 @@ class RunFacts:
     @property
     def n_clusters(self) -> int:
         return int(self.metrics["n_clusters"])
+
+    @property
+    def backbone(self) -> Mapping[str, Any] | None:
+        """Where the features come from, as dcdc.engine.provenance reads it."""
+        return self.metrics.get("backbone")
+
+    @property
+    def things(self) -> str:
+        """What was grouped, in the plural."""
+        return "vectors" if of_vectors(self.backbone) else "images"
+
+    @property
+    def partners(self) -> str:
+        """What affinities are taken with."""
+        stored = of_vectors(self.backbone) or self.config.get("network.frozen")
+        return "nearest neighbours" if stored else "perturbed images"
 
     @property
     def source(self) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dcdc.data.mapped import gather_rows
+from dcdc.data.pictures import Pictures
 from dcdc.report.facts import ClusterFacts
 from dcdc.report.figures import DPI, Theme, data_uri
 from dcdc.report.sheet import as_picture, encode
@@ -90,7 +91,7 @@ def tile(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.asarray(picture.resize((SIDE, SIDE), method))
 
 
-def draw_gallery(clusters: list[ClusterFacts], images: NDArray[np.uint8], theme: Theme) -> Figure:
+def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -> Figure:
     """`images` (N x H x W x C) in the order of the run's assignments."""
     rows = shown_clusters(clusters)
     canvas = _montage(rows, images, theme)
@@ -136,9 +137,7 @@ def draw_gallery(clusters: list[ClusterFacts], images: NDArray[np.uint8], theme:
     return figure
 
 
-def _montage(
-    rows: list[ClusterFacts], images: NDArray[np.uint8], theme: Theme
-) -> NDArray[np.uint8]:
+def _montage(rows: list[ClusterFacts], images: Pictures, theme: Theme) -> NDArray[np.uint8]:
     # One picture for all: an axes for each image would take matplotlib many seconds.
     height = len(rows) * (SIDE + _ROW_GAP) - _ROW_GAP
     width = PER_CLUSTER * (SIDE + _GAP) - _GAP

@@ -14,7 +14,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
-from dcdc.data.pictures import pictures_of
+from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
+from dcdc.engine.provenance import mark, of_vectors
+from dcdc.engine.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
@@ -88,7 +90,7 @@ def render_page(
     clusters: list[ClusterFacts],
     pictures: Mapping[str, Picture],
     *,
-    images: NDArray[np.uint8] | None,
+    images: Pictures | None,
     no_gallery: str | None,
     points: MapPoints | None = None,
     no_map: str | None = None,
@@ -135,6 +137,9 @@ def render_page(
         data=as_script(data),
         script=script,
         script_hash=_hash(script),
+        mark=mark(facts.backbone),
+        # Last: all pictures have been asked for.
+        missing_pictures=missing_pictures(images, facts.names),
     )
 
 
@@ -165,7 +170,7 @@ def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, 
         n_clusters += f" ({n_alive} in use)"
     scores = metrics["scores"] or {}
     return [
-        ("images", f"{metrics['n_images']:,}"),
+        (facts.things, f"{metrics['n_images']:,}"),
         ("clusters", n_clusters),
         *((_SCORE_COLUMNS[key], f"{scores[key]:.3f}") for key in _SCORE_COLUMNS if key in scores),
         ("confidence", f"{facts.confidence.mean():.3f}"),
@@ -175,18 +180,30 @@ def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, 
 
 def _details(facts: RunFacts) -> list[tuple[str, str]]:
     metrics = facts.metrics
-    height, width, channels = metrics["image_shape"]
-    colour = "grey" if channels == 1 else "colour"
     return [
-        ("source", facts.source or "images from Python"),
-        (
-            "images",
-            f"{metrics['n_images']:,} of {height} \N{MULTIPLICATION SIGN} {width}, {colour}",
-        ),
+        ("source", facts.source or f"{facts.things} from Python"),
+        (facts.things, f"{metrics['n_images']:,} {_shape(metrics)}"),
+        *_features(facts),
         ("epochs", str(metrics["epochs"])),
         ("device", str(metrics["device"])),
         ("seed", str(metrics["seed"])),
     ]
+
+
+def _shape(metrics: Mapping[str, Any]) -> str:
+    if "n_features" in metrics:
+        return f"of {metrics['n_features']} numbers"
+    height, width, channels = metrics["image_shape"]
+    colour = "grey" if channels == 1 else "colour"
+    return f"of {height} \N{MULTIPLICATION SIGN} {width}, {colour}"
+
+
+def _features(facts: RunFacts) -> list[tuple[str, str]]:
+    """Whose weights they are of; nothing of runs that have not kept it."""
+    backbone = facts.backbone
+    if not backbone or of_vectors(backbone):
+        return []
+    return [("backbone", short_backbone_name(backbone))]
 
 
 def duration(seconds: float) -> str:
@@ -223,9 +240,7 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     ]
 
 
-def _thumbnails(
-    facts: RunFacts, images: NDArray[np.uint8] | None, positions: list[int]
-) -> list[Thumbnail]:
+def _thumbnails(facts: RunFacts, images: Pictures | None, positions: list[int]) -> list[Thumbnail]:
     if images is None:
         return [_thumbnail(facts, None, position) for position in positions]
     shown = gather_rows(images, np.array(positions, dtype=np.int64))
@@ -247,7 +262,7 @@ def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) 
 
 
 def _gallery(
-    facts: RunFacts, alive: list[ClusterFacts], images: NDArray[np.uint8] | None
+    facts: RunFacts, alive: list[ClusterFacts], images: Pictures | None
 ) -> list[GalleryRow]:
     """Every cluster that has images; pictures for the first ones, the script adds the others'."""
     shown = [] if images is None else shown_clusters(alive)
@@ -332,7 +347,9 @@ def _sample_pictures(
     clusters = facts.assignments[sample.rows]
     classes = None if targets is None else targets[sample.rows]
     draw_it = partial(draw_map, points.layouts, clusters, classes)
-    affinities = sorted_affinities(sample, facts.assignments if targets is None else targets)
+    affinities = sorted_affinities(
+        sample, facts.assignments if targets is None else targets, facts.partners
+    )
     draw_them = partial(draw_affinities, affinities, targets is not None)
     return {
         "map": write_picture(draw_it, folder.figures, "map"),

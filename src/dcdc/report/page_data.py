@@ -12,6 +12,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dcdc.data.pictures import Pictures
 from dcdc.report.confusion_figure import Confusion
 from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.figures import DARK, LIGHT
@@ -36,7 +37,7 @@ def page_data(
     facts: RunFacts,
     clusters: Sequence[ClusterFacts],
     *,
-    images: NDArray[np.uint8] | None,
+    images: Pictures | None,
     points: MapPoints | None,
     later: Mapping[int, tuple[list[int], list[int]]],
     confusion: Confusion | None,
@@ -103,7 +104,7 @@ def _images(
 def _map(
     facts: RunFacts,
     classes: list[str] | None,
-    images: NDArray[np.uint8] | None,
+    images: Pictures | None,
     points: MapPoints,
 ) -> dict[str, Any]:
     rows = points.rows.tolist()
@@ -124,7 +125,7 @@ def _on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
 def _later(
     facts: RunFacts,
     classes: list[str] | None,
-    images: NDArray[np.uint8] | None,
+    images: Pictures | None,
     later: Mapping[int, tuple[list[int], list[int]]],
 ) -> dict[str, Any] | None:
     if images is None or not later:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dcdc.data.mapped import gather_rows
+from dcdc.data.pictures import Pictures
 from dcdc.report.figures import data_uri
 
 SIDE = 32  # pixels; larger images are made smaller
@@ -34,9 +35,7 @@ class Sheet:
     columns: int
 
 
-def make_sheet(
-    images: NDArray[np.uint8], rows: Sequence[int], *, budget: int = BUDGET
-) -> Sheet | None:
+def make_sheet(images: Pictures, rows: Sequence[int], *, budget: int = BUDGET) -> Sheet | None:
     """The images (N x H x W x C) at these rows in their order; coarser until the budget holds."""
     if not len(rows):
         return None
@@ -50,7 +49,7 @@ def make_sheet(
 
 
 def _sheet(
-    images: NDArray[np.uint8], rows: Sequence[int], side: int, quality: int | None, budget: int
+    images: Pictures, rows: Sequence[int], side: int, quality: int | None, budget: int
 ) -> Sheet | None:
     """Without a quality every pixel stays as it is; None if it takes more than the budget."""
     pitch = side if quality is None else math.ceil(side / _BLOCK) * _BLOCK
@@ -70,9 +69,7 @@ def _sheet(
     return Sheet(data_uri(content, media_type), side, pitch, columns)
 
 
-def _tiles(
-    images: NDArray[np.uint8], rows: Sequence[int], side: int
-) -> Iterator[NDArray[np.uint8]]:
+def _tiles(images: Pictures, rows: Sequence[int], side: int) -> Iterator[NDArray[np.uint8]]:
     at = np.asarray(rows, dtype=np.int64)
     for start in range(0, len(at), _ROWS_AT_A_TIME):
         # A mapped file's pages are given back between: the map reads all over it.

@@ -2,12 +2,13 @@
 
 from dcdc.networks.pretrained.available import Available, describe_available
 from dcdc.networks.pretrained.folding import frozen_for_inference
-from dcdc.networks.pretrained.kept_files import keep_files, spec_of_kept
+from dcdc.networks.pretrained.kept_files import keep_files, public_spec, spec_of_kept
 
 __all__ = [
     "Available",
     "describe_available",
     "frozen_for_inference",
     "keep_files",
+    "public_spec",
     "spec_of_kept",
 ]
