@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.experiments.method_runs import Features
 
-_GIVEN = "features as given, by whatever made and trained them"
-
 
 def read_compared(device: str, data: "DataConfig", backbone: str | None, *, quiet: bool) -> "Data":
     """Every run reads its own, but what cannot be read is told once, and what can is cached."""
@@ -40,10 +38,11 @@ def features_to_compare(
     """What methods are given. Feature vectors of images are computed where they are not kept yet;
     without a backbone, data stay as they are."""
     from dcdc.data import VectorSet
+    from dcdc.engine.provenance import VECTORS, mark
     from dcdc.experiments.method_runs import Features
 
     if isinstance(images, VectorSet):
-        return images, Features(_GIVEN)
+        return images, Features(mark({"name": VECTORS}) or "")
     if backbone is None:
         return images, None
     import numpy as np

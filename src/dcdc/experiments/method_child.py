@@ -146,8 +146,10 @@ def _backbone(features: Mapping[str, Any] | None) -> dict[str, Any]:
     """As in the metrics of a run; a method on pixels has none."""
     if features is None:
         return {}
-    name = features["backbone"] or VECTORS
-    return {"backbone": {"name": name, "frozen": True, "pretrained": features["pretrained"]}}
+    if not features["backbone"]:
+        return {"backbone": {"name": VECTORS, "pretrained": None}}
+    named = {"name": features["backbone"], "frozen": True}
+    return {"backbone": named | {"pretrained": features["pretrained"]}}
 
 
 def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:

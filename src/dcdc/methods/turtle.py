@@ -7,9 +7,10 @@ descend the classifiers' error, by the labelling alone, less the entropy of the 
 they come to the labelling of widest margin in all spaces at once. Where other copies of the images
 have vectors of their own, these are a second space.
 
-As there: weight-normed maps, 10 inner steps, an entropy weight of 10, Adam at 1e-3 in both loops.
-Ours: directions of the vectors, classifiers that go on from the last outer step (theirs as an
-option), and fewer and smaller outer steps, of 1,000 images.
+As there: weight-normed maps, 10 inner steps, an entropy weight of 10, Adam, at 1e-3 for the maps.
+Ours, for a CPU and chosen on CIFAR-10: principal components of the vectors' directions, classifiers
+at 1e-2 that go on from the last outer step (an option there), and 300 outer steps of 1,000 images
+instead of 6,000 of 10,000.
 
 Shapes: N images, D features, B images of a batch, K clusters.
 """
@@ -71,11 +72,11 @@ def cluster(
     *,
     entropy_weight: float = 10.0,
     n_inner_steps: int = 10,
-    n_steps: int = 1000,
+    n_steps: int = 300,
     batch_size: int = 1000,
     n_components: int = 128,
     learning_rate: float = 1e-3,
-    inner_rate: float = 1e-3,
+    inner_rate: float = 1e-2,
 ) -> Clustering:
     check_above_zero(n_inner_steps=n_inner_steps, n_steps=n_steps, batch_size=batch_size)
     check_above_zero(learning_rate=learning_rate, inner_rate=inner_rate)

@@ -3,11 +3,12 @@
 Shapes: N images, D features.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from dcdc.data import ImageSet, VectorSet
+from dcdc.engine.provenance import trained_on
 from dcdc.errors import InputError
 from dcdc.networks import find_backbone
 from dcdc.networks.backbones import Pretrained
@@ -15,8 +16,6 @@ from dcdc.prepare.assembly import build_model, load_pretrained
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run
 from dcdc.prepare.stored_features import Progress, stored_features
-
-_LABELS = {True: " with labels", False: " without labels", None: ", perhaps with labels"}
 
 
 def require_pretrained(backbone: str) -> Pretrained:
@@ -33,8 +32,7 @@ def require_pretrained(backbone: str) -> Pretrained:
 
 def described_features(known: Pretrained) -> str:
     """For a table's title: figures on pretrained features are marked as such."""
-    trained_on = "unknown data" if known.trained_on == "unknown" else known.trained_on
-    return f"features of {known.name}, trained on {trained_on}{_LABELS[known.uses_labels]}"
+    return f"features of {known.name}, trained on {trained_on({'pretrained': asdict(known)})}"
 
 
 def frozen_features(
