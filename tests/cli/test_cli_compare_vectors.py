@@ -112,7 +112,7 @@ def test_photos_are_compared_on_the_features_of_a_backbone(dcdc, photo_folder, t
     assert LITE0 in " ".join(out.split())
     folder = tmp_path / "runs/compare/photos-efficientnet-lite0"
     assert (folder / "compare.md").read_text().splitlines()[0].endswith(f"; {LITE0}")
-    for name in ("k-means-seed-0", "turtle-n-steps-20-seed-0"):
+    for name in ("k-means-size-48-seed-0", "turtle-n-steps-20-size-48-seed-0"):
         metrics = json.loads((folder / name / "metrics.json").read_text())
         assert metrics["n_features"] == 1280
         assert metrics["backbone"]["pretrained"]["trained_on"] == "ImageNet-1k"
