@@ -26,7 +26,7 @@ from dcdc.runtime.seeding import derive_generator
 
 Step = Callable[[Tensor, torch.Generator], dict[str, Tensor]]
 """Trains on the images of these indices (B), with draws on the CPU; one of its terms is `loss`."""
-_ROWS = 4096
+_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class VectorTraining:
     def neighbours(self, k: int) -> Tensor:
         """N x k, by cosine; where there are many images, among an even sample of them."""
         n_images, most = len(self.vectors), MOST_CANDIDATES[self.device.type]
-        k = min(k, n_images - 1)
+        k = min(k, min(n_images, most) - 1)
         if n_images <= most:
             return nearest_neighbours(self.vectors.cpu().numpy(), k, self.device).to(self.device)
         chosen = torch.linspace(0, n_images - 1, most, dtype=torch.float64).long().to(self.device)
