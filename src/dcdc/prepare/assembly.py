@@ -122,7 +122,9 @@ def build_model(
         network,
         original_copy(config),
         device=device,
-        autocast=partial(autocast, device, resolve_precision(config.train.precision, device)),
+        autocast=partial(
+            autocast, device, resolve_precision(config.train.precision, device, config.network)
+        ),
         config=to_mapping(config),
         processes=processes,
     )
