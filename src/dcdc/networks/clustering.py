@@ -150,7 +150,7 @@ class ClusteringNetwork(nn.Module):
     def freeze_backbone(self) -> None:
         """From now on its weights stay as they are, and on a CPU a faster twin computes for it."""
         self.backbone.requires_grad_(False)
-        on_cpu = next(self.backbone.parameters()).device.type == "cpu"
+        on_cpu = self.normalise.mean.device.type == "cpu"
         # in a tuple: it is no part of the state
         self._for_inference = (frozen_for_inference(self.backbone),) if on_cpu else None
 

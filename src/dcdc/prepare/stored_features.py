@@ -83,5 +83,7 @@ def _key(model: TrainedModel, image_set: ImageSet) -> str:
     digest = hashlib.sha256(tensors_to_bytes({name: t.cpu() for name, t in state.items()}))
     told = (_FORMAT, model.size, network.input_size, model.device.type, precision)
     digest.update(repr(told).encode())
+    # of a module from Python, whose code may change beside equal weights
+    digest.update(getattr(network.backbone, "fingerprint", "").encode())
     digest.update(content_digest(image_set.images).encode())
     return f"features-{digest.hexdigest()[:32]}"
