@@ -27,6 +27,7 @@ from dcdc.data import (
     from_vectors,
     list_files,
     load_data,
+    load_images,
 )
 from dcdc.errors import InputError
 from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
@@ -82,10 +83,7 @@ def read_more(
     if isinstance(found, VectorSet):
         raise InputError("the model was fitted on images, and X holds feature vectors: give images")
     if isinstance(found, str | Path):
-        images = load_data(found, size=size, on_bad=data.on_bad)
-        if isinstance(images, VectorSet):
-            raise InputError(f"the model was fitted on images, and {found} holds feature vectors")
-        return _with_channels(images, channels)
+        return _with_channels(load_images(found, size=size, on_bad=data.on_bad), channels)
     if isinstance(found, list):
         return _with_channels(_decoded(found, size, data.on_bad, size), channels)
     if isinstance(found, ImageSet):

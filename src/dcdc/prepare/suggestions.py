@@ -150,8 +150,8 @@ def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
 
 
 FEW_NUMBERS = 2**20
-"""In feature vectors. A step is then short: two threads would wait for each other, and an evaluation
-takes as long as some steps."""
+"""In feature vectors. A step is then short: two threads would wait for each other, and an
+evaluation takes as long as some steps."""
 N_HEADS = 16
 """Over stored features they cost seconds. Each has a K-Means start of its own, and the one with the
 lowest loss answers: its ACC is among the best of them (docs/log.md)."""
