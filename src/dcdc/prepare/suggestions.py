@@ -180,10 +180,14 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
     )
 
 
+MOST_EPOCHS_OF_FEW = 50
+"""Of few feature vectors: more change no answer (iris, wine and the like), and take seconds."""
+
+
 def _quick(config: RunConfig) -> RunConfig:
-    return with_values(
-        config, {"train.threads": 1, "train.evaluate_every": max(1, config.epochs // 20)}
-    )
+    epochs = min(config.epochs, MOST_EPOCHS_OF_FEW)
+    values = {"train.threads": 1, "train.evaluate_every": max(1, epochs // 20)}
+    return with_values(config, values | {"heads.epochs": epochs})
 
 
 def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
