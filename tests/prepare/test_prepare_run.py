@@ -127,16 +127,6 @@ def test_phases_can_be_listed_over_a_suggestion(tiny_set):
     assert config.phases == (Contrast(epochs=2, batch_size=16), *suggested.phases)
 
 
-def test_what_the_caller_knows_of_its_images_lies_under_what_is_asked_for(tiny_set, digits):
-    known = {"augment.noise": 0.3, "augment.shift": 0.0}
-    overrides = Overrides(ON_CPU | {"augment.shift": 0.2}, suggested=known)
-    augment = prepare_run(tiny_set, overrides).config.augment
-    assert (augment.noise, augment.shift) == (0.3, 0.2)
-    assert prepare_run(digits, Overrides(ON_CPU, suggested=known)).config.augment == (
-        preset("digits").augment
-    )  # it is no suggestion
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -181,8 +171,9 @@ def test_the_reader_is_told_what_to_read(tiny_set):
 
 
 def test_the_caller_has_the_last_word_before_the_config_is_resolved(tiny_set):
-    def adjust(config):
+    def adjust(config, images):
         assert config.network.mean is None
+        assert images is tiny_set
         return with_values(config, {"heads.epochs": 2, "heads.over_clustering_first": 0.5})
 
     config = prepare_run(tiny_set, Overrides(ON_CPU), adjust=adjust).config
