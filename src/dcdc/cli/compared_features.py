@@ -38,8 +38,8 @@ def features_to_compare(
     """What methods are given. Feature vectors of images are computed where they are not kept yet;
     without a backbone, data stay as they are."""
     from dcdc.data import VectorSet
-    from dcdc.engine.provenance import VECTORS, mark
     from dcdc.experiments.method_runs import Features
+    from dcdc.metrics.provenance import VECTORS, mark
 
     if isinstance(images, VectorSet):
         return images, Features(mark({"name": VECTORS}) or "")

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from dcdc.data import ImageSet, VectorSet
-from dcdc.engine.provenance import trained_on
 from dcdc.errors import InputError
+from dcdc.metrics.provenance import trained_on
 from dcdc.networks import find_backbone
 from dcdc.networks.backbones import Pretrained
 from dcdc.prepare.assembly import build_model, load_pretrained
