@@ -15,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dcdc.config import RunConfig
-from dcdc.data import Data, VectorSet
+from dcdc.data import Data
 from dcdc.errors import InputError, Interrupted
-from dcdc.estimator.given_backbone import is_module, make_known, spec_of
-from dcdc.estimator.inputs import read_first, read_more
-from dcdc.estimator.layout import Layout, Wanted, layout_of, require_meaning
+from dcdc.estimator.given_backbone import is_module, make_known
+from dcdc.estimator.inputs import read_more
+from dcdc.estimator.layout import Layout, layout_of
+from dcdc.estimator.preparation import prepare
 from dcdc.estimator.restarts import (
     Fitted,
     check_criterion,
@@ -30,12 +31,9 @@ from dcdc.estimator.restarts import (
     weights_of,
 )
 from dcdc.estimator.scoring import label_free_score
-from dcdc.estimator.settings import config_to_go_on, overrides_of, seed_of
+from dcdc.estimator.settings import config_to_go_on, seed_of
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, partition_health
-from dcdc.networks import find_backbone
-from dcdc.prepare.prepare_run import prepare_run, read_plainly
-from dcdc.prepare.pretrained_choice import from_scratch
 from dcdc.runtime.device import cpu_threads
 
 _WEIGHTS = "_weights"
@@ -148,36 +146,15 @@ class DCDC(
         check_criterion(self.n_init_criterion)
         if not isinstance(self.n_init, int | np.integer) or self.n_init < 1:
             raise InputError(f"n_init={self.n_init!r} must be a whole number from 1")
-        seed = seed_of(self.random_state)
-        parameters = self.get_params(deep=False)
         going_on = self.warm_start and hasattr(self, "model_")
-        spec = spec_of(self.backbone)
-        overrides = overrides_of(parameters, seed, spec, going_on=going_on)
-        # Checks the parameters alone first: a wrong one is named before images are read.
-        asked = from_scratch(overrides).alone()
-        wanted = Wanted.of(parameters, asked.data.size, asked.data.on_bad)
-        source, layout = read_first(self, given, wanted, copies)
         rounds = self._rounds + 1 if going_on else 0
 
-        def checked(data: Data) -> Data:
-            _require_enough(data, self.n_clusters)
-            if isinstance(data, VectorSet):
-                require_meaning(wanted, self.preset)
-            return data
-
-        def adjust(config: RunConfig, data: Data) -> RunConfig:
-            if not going_on:
-                return config
+        def go_on(config: RunConfig, data: Data) -> RunConfig:
             return config_to_go_on(config, self.config_, data, rounds)
 
-        prepared = prepare_run(
-            checked(source) if isinstance(source, Data) else source,
-            overrides,
-            read=lambda data, side: checked(read_plainly(data, side)),
-            adjust=adjust,
-        )
+        seed = seed_of(self.random_state)
+        prepared, layout = prepare(self, given, copies, seed, go_on if going_on else None)
         config, image_set = prepared.config, prepared.images
-        self._check_fine_tuning(config)
         module = self.backbone if is_module(self.backbone) else None
         try:
             if going_on:
@@ -203,14 +180,6 @@ class DCDC(
         self.n_features_in_ = self._layout.n_features
         self._keep(found, earlier)
         return self
-
-    def _check_fine_tuning(self, config: RunConfig) -> None:
-        known = find_backbone(config.network.backbone).pretrained
-        if self.fine_tune and known is None:
-            raise InputError(
-                f"fine_tune=True has no meaning with the backbone {config.network.backbone}, which "
-                "is not pretrained: leave it out, or name a pretrained backbone"
-            )
 
     def _keep(self, found: list[Fitted], earlier: list[float]) -> None:
         fitted = found[0]
@@ -294,15 +263,6 @@ class DCDC(
         if weights is not None:
             make_known(self._module, self.config_.network.backbone)
             self.model_ = model_from(self.config_, weights)
-
-
-def _require_enough(image_set: Data, n_clusters: int | None) -> None:
-    n_images, wanted = image_set.n_images, max(2, n_clusters or 2)
-    if n_images < wanted:
-        raise InputError(
-            f"n_samples={n_images} cannot fill n_clusters={n_clusters}: give at least {wanted} "
-            "images, or lower n_clusters"
-        )
 
 
 def _what_is_left(found: list[Fitted], chosen: Fitted) -> str:

@@ -24,7 +24,7 @@ def float_scale(pixels: NDArray[Any], wanted: Wanted) -> int | None:
             f"floats up to {high:g} are taken as 0..255, so these images are nearly black: give "
             f"value_range=(0, {high:g}) if that is white",
             UserWarning,
-            stacklevel=5,  # whoever called fit
+            stacklevel=7,  # whoever called fit
         )
     return 255 if high <= 1 else 1
 
