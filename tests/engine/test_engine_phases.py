@@ -176,7 +176,7 @@ def test_neighbours_are_found_once_by_the_features_at_that_moment(
         images, partners = indices.chunk(2)
         assert (wanted[0][images] == partners[:, None]).any(1).all()
 
-    monkeypatch.setattr("dcdc.phases.heads.find_neighbours", noted)
+    monkeypatch.setattr("dcdc.engine.partners.find_neighbours", noted)
     model = built.context.model
     watch(built, note)
     built.train()

@@ -125,7 +125,8 @@ def test_sub_heads_answer_together_or_one_by_one():
     assert tuple(together) == names
     alone = built(images, (names[1],)).assign
     assert list(alone) == [names[1]]
-    assert torch.equal(alone[names[1]], together[names[1]])
+    # one product for all of them adds up in another order
+    torch.testing.assert_close(alone[names[1]], together[names[1]])
     assert not torch.allclose(together[names[0]], together[names[1]])
     assert built(images, (OVER_CLUSTERING_HEAD,)).assign.keys() == {
         f"{OVER_CLUSTERING_HEAD}_{number}" for number in (1, 2, 3)

@@ -91,6 +91,14 @@ def start_heads_by_k_means(
         head.bias.copy_(torch.from_numpy(bias * scale))
 
 
+def k_means_centres(
+    features: np.ndarray, n_clusters: int, seed: int, n_init: int = STARTS
+) -> np.ndarray:
+    """K x D of unit features, or of features whose directions count."""
+    points, back = _reduced(features, spherical=True)
+    return back(_centres(points, n_clusters, seed, n_init))
+
+
 def _centres(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
     """K x D"""
     from sklearn.cluster import KMeans  # two seconds that most runs do not need

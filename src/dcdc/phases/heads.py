@@ -21,8 +21,9 @@ from dcdc.config.rules import above_zero, at_least, require
 from dcdc.data.vector_store import VectorStore
 from dcdc.engine.cluster_head_start import initialise_by_k_means
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.neighbours import choose_partners, find_neighbours
+from dcdc.engine.neighbours import choose_partners
 from dcdc.engine.objectives import Objective, StepTools, Terms, as_it_is
+from dcdc.engine.partners import find_partners
 from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import OriginalAndPerturbed, VectorPairs
 from dcdc.errors import InputError
@@ -114,9 +115,7 @@ class Heads(Phase):
 
     def begin(self, context: TrainingContext) -> None:
         if self.neighbours:
-            context.state[NEIGHBOURS] = find_neighbours(
-                context.model, context.store, self.neighbours
-            )
+            context.state[NEIGHBOURS] = find_partners(context, self.neighbours)
 
     def begin_epoch(self, context: TrainingContext, number: int) -> None:
         if number == self.epochs_alone + 1:

@@ -95,7 +95,7 @@ def test_training_has_a_gradient_and_no_chance_in_it():
 
 def test_its_metadata_says_what_trained_it():
     told = find_backbone("efficientnet-lite0").pretrained
-    assert (told.size, told.mean, told.std) == (128, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    assert (told.size, told.mean, told.std) == (224, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
     assert (told.licence, told.trained_on, told.uses_labels) == ("Apache-2.0", "ImageNet-1k", True)
 
 
