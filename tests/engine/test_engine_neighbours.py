@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.engine.neighbours import choose_partners, nearest_neighbours
+from dcdc.engine import neighbours
+from dcdc.engine.neighbours import choose_partners, find_neighbours, nearest_neighbours
+from dcdc.runtime.processes import ALONE
 
 CPU = torch.device("cpu")
 
@@ -66,29 +68,29 @@ def test_more_neighbours_than_others_are_refused(k):
 
 
 def test_a_partner_is_one_neighbour_of_each_image_of_a_batch():
-    neighbours = nearest_neighbours(features(20), 3, CPU)
+    nearest = nearest_neighbours(features(20), 3, CPU)
     batches = torch.randperm(20, generator=torch.Generator().manual_seed(1)).view(4, 5)
     drawn: dict[int, set[int]] = {image: set() for image in range(20)}
     generator = torch.Generator().manual_seed(0)
     for _ in range(60):
-        partners = choose_partners(batches, neighbours, generator)
+        partners = choose_partners(batches, nearest, generator)
         assert partners.shape == (4, 5)
         for image, partner in zip(
             batches.flatten().tolist(), partners.flatten().tolist(), strict=True
         ):
             drawn[image].add(partner)
-    assert drawn == {image: set(row) for image, row in enumerate(neighbours.tolist())}
+    assert drawn == {image: set(row) for image, row in enumerate(nearest.tolist())}
 
 
 def test_partners_are_drawn_image_by_image_and_follow_from_the_generator():
-    neighbours = nearest_neighbours(features(40), 2, CPU)
+    nearest = nearest_neighbours(features(40), 2, CPU)
     batches = torch.arange(40).view(1, 40)
     draw = lambda seed: choose_partners(  # noqa: E731
-        batches, neighbours, torch.Generator().manual_seed(seed)
+        batches, nearest, torch.Generator().manual_seed(seed)
     )
     assert torch.equal(draw(3), draw(3))
     assert not torch.equal(draw(3), draw(4))
-    is_nearest = draw(3)[0] == neighbours[:, 0]
+    is_nearest = draw(3)[0] == nearest[:, 0]
     assert 5 < is_nearest.sum() < 35
 
 
@@ -102,3 +104,36 @@ def test_answered_images_have_theirs_among_themselves_and_extra_ones_among_all(c
     assert any(neighbour >= 6 for row in found[6:] for neighbour in row)
     with pytest.raises(ValueError, match="6 images do not have 6 neighbours each"):
         nearest_neighbours(rows, 6, CPU, n_answered=6)
+
+
+class Answering:
+    """A model whose features are the rows themselves."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows, self.device, self.processes = rows, CPU, ALONE
+
+    def features_of(self, _store, some: np.ndarray) -> np.ndarray:
+        return self.rows[some]
+
+
+class Counted:
+    def __init__(self, n: int) -> None:
+        self.n_answered = n
+
+    def __len__(self) -> int:
+        return self.n_answered
+
+
+def test_of_many_images_the_nearest_are_looked_for_among_candidates(monkeypatch):
+    """As a slow search among the same candidates finds them; nobody is their own neighbour."""
+    monkeypatch.setattr(neighbours, "MOST_CANDIDATES", {"cpu": 30})
+    monkeypatch.setattr(neighbours, "_CHUNK", 16)
+    monkeypatch.setattr(neighbours, "_FEATURES_AT_ONCE", 48)
+    rows = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+    found = find_neighbours(Answering(rows), Counted(100), 3)
+    candidates = np.unique(np.linspace(0, 99, 30).astype(np.int64))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for row in range(100):
+        others = [number for number in candidates.tolist() if number != row]
+        nearest = sorted(others, key=lambda other: -float(unit[row] @ unit[other]))[:3]
+        assert found[row].tolist() == nearest

@@ -68,3 +68,22 @@ def test_loaded_from_a_file_it_goes_on_as_it_would_have(fused):
     train(second, after, (1e-3,) * 2, ours)
     for left, right in zip(first, second, strict=True):
         assert torch.equal(left, right)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("of_rate", [float, torch.tensor])
+def test_slower_parameters_move_as_by_a_lower_rate(fused, of_rate):
+    """Each as an Adam of its own with its own rate would move it."""
+    together, fast, slow = weights(), weights(), weights()
+    both = Adam(together[:2], of_rate(0.1), fused=fused, slower=together[:1], factor=0.25)
+    apart = [Adam(fast[1:2], 0.1, fused=fused), Adam(slow[:1], 0.025, fused=fused)]
+    drawn = torch.Generator().manual_seed(1)
+    for _ in range(3):
+        gradients = [torch.empty_like(weight).normal_(generator=drawn) for weight in together[:2]]
+        for weight, gradient in zip(together[:2], gradients, strict=True):
+            weight.grad = gradient
+        fast[1].grad, slow[0].grad = gradients[1].clone(), gradients[0].clone()
+        for optimiser in (both, *apart):
+            optimiser.step()
+    torch.testing.assert_close(together[0], slow[0])
+    torch.testing.assert_close(together[1], fast[1])

@@ -7,10 +7,7 @@ from dcdc import DCDC
 
 # As short as a training can be; the checks fit some 150 times.
 TINY = DCDC(
-    n_clusters=2,
-    epochs=2,
-    device="cpu",
-    settings={"train.threads": 1, "heads.n_repeats": 1, "network.over_clusters": 4},
+    n_clusters=2, epochs=2, device="cpu", settings={"train.threads": 1, "network.sub_heads": 2}
 )
 
 

@@ -267,14 +267,14 @@ def test_flat_rows_in_a_pipeline(estimator, images, model):
     def to_shares(rows):
         return rows / 255
 
-    pipeline = make_pipeline(FunctionTransformer(to_shares), estimator())
+    pipeline = make_pipeline(FunctionTransformer(to_shares), estimator(image_shape=(8, 8)))
     labels = pipeline.fit_predict(images.reshape(48, 64))
     assert np.array_equal(labels, model.labels_)
     assert pipeline.transform(images.reshape(48, 64)).shape == (48, 256)
 
 
 def test_a_grid_search_over_the_number_of_clusters_needs_no_labels(estimator, images):
-    pipeline = make_pipeline(FunctionTransformer(), estimator(epochs=3))
+    pipeline = make_pipeline(FunctionTransformer(), estimator(epochs=3, image_shape=(8, 8)))
     grid = {"dcdc__n_clusters": np.array([2, 3])}
     search = GridSearchCV(pipeline, grid, cv=2).fit(images.reshape(48, 64))
     assert search.best_params_["dcdc__n_clusters"] in (2, 3)

@@ -1,4 +1,4 @@
-"""Every way in leads to the same images, in predict as in fit; what is none is refused."""
+"""Every way in leads to the same images or vectors, in predict as in fit; others are refused."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,11 @@ import torch
 from PIL import Image
 from sklearn.base import BaseEstimator
 
-from dcdc.data import ImageSet, from_arrays
+from dcdc.config import DataConfig
+from dcdc.data import Data, VectorSet, from_arrays, from_vectors
 from dcdc.errors import InputError
-from dcdc.estimator.inputs import Layout, Wanted, read_first, read_more
+from dcdc.estimator.inputs import read_first, read_more
+from dcdc.estimator.layout import Layout, Wanted, layout_of, require_meaning
 
 RANDOM = np.random.default_rng(0)
 GREY = RANDOM.integers(0, 256, (6, 8, 8), dtype=np.uint8)
@@ -25,8 +27,18 @@ def fitted(n_columns: int) -> Learner:
     return learner
 
 
-def first(given, **wanted) -> tuple[ImageSet, Layout]:
-    return read_first(Learner(), given, Wanted(**wanted))
+def first(given, copies=None, **wanted) -> tuple[Data, Layout]:
+    asked = Wanted(**wanted)
+    asked.check()
+    source, layout = read_first(Learner(), given, asked, copies)
+    if layout is None:
+        source = source(96)  # pixels that photos are brought to
+        layout = layout_of(source)
+    return source, layout
+
+
+def more(given, layout, size=8, channels=1, *, columns=64, **data) -> Data:
+    return read_more(fitted(columns), given, layout, size, channels, DataConfig(**data))
 
 
 def refused(given, **wanted) -> str:
@@ -56,21 +68,79 @@ def test_every_layout_leads_to_the_same_images(given, wanted):
     images, layout = first(given, **wanted)
     assert np.array_equal(images.images, COLOUR)
     assert layout.n_features == 192
-    again = read_more(fitted(192), given, layout, 8, 3)
+    again = more(given, layout, channels=3, columns=192)
     assert np.array_equal(again.images, COLOUR)
 
 
-def test_a_square_number_of_columns_is_a_grey_image():
-    images, layout = first(GREY.reshape(6, 64))
-    assert np.array_equal(images.images[..., 0], GREY)
-    assert layout.row_shape == (8, 8)
+class Frame:
+    """As a DataFrame looks."""
+
+    columns = ("a", "b", "c", "d", "e")
+
+    def __init__(self, rows) -> None:
+        self.rows, self.shape = rows, rows.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.rows.astype(dtype or self.rows.dtype)
 
 
-@pytest.mark.parametrize("n_columns", [1, 3, 16, 49, 65])
-def test_other_rows_are_no_images(n_columns):
-    images, layout = first(RANDOM.normal(size=(6, n_columns)))
-    assert layout.columns is not None
-    assert images.channels == 1
+ROWS = RANDOM.normal(size=(6, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ROWS,
+        ROWS.astype(np.float64),
+        ROWS.tolist(),
+        torch.from_numpy(ROWS).requires_grad_(),
+        Frame(ROWS),
+        from_vectors(ROWS),
+    ],
+    ids=["float32", "float64", "lists", "tensor", "frame", "set"],
+)
+def test_rows_are_feature_vectors(given):
+    vectors, layout = first(given)
+    assert isinstance(vectors, VectorSet)
+    assert np.array_equal(vectors.vectors, ROWS)
+    assert layout == Layout(5, are_vectors=True)
+    again = more(given, layout, columns=5)
+    assert np.array_equal(again.vectors, ROWS)
+
+
+@pytest.mark.parametrize("n_columns", [1, 64, 784])
+def test_no_number_of_columns_makes_a_row_an_image(n_columns):
+    pixels = RANDOM.integers(0, 256, (6, n_columns), dtype=np.uint8)
+    vectors, layout = first(pixels)
+    assert layout.are_vectors
+    assert np.array_equal(vectors.vectors, pixels)
+
+
+def test_half_precision_is_kept():
+    for given in (ROWS.astype(np.float16), torch.from_numpy(ROWS).half()):
+        assert first(given)[0].vectors.dtype == np.float16
+    brain = torch.from_numpy(ROWS).bfloat16()
+    assert np.array_equal(first(brain)[0].vectors, brain.float().numpy())
+
+
+def test_copies_are_rows_of_the_same_images():
+    vectors, _ = first(ROWS, copies=torch.from_numpy(ROWS + 1))
+    assert np.array_equal(vectors.copies, ROWS + 1)
+    with pytest.raises(InputError, match=r"X has shape \(6, 5\) but its copies have \(5, 5\)"):
+        first(ROWS, copies=ROWS[1:])
+    for given, wanted in ((GREY, {}), (GREY.reshape(6, 64), {"image_shape": (8, 8)})):
+        with pytest.raises(InputError, match="copies are for feature vectors"):
+            first(given, copies=GREY, **wanted)
+
+
+def test_files_of_feature_vectors_are_read_in_predict_too(tmp_path):
+    np.save(tmp_path / "more.npy", ROWS[:2])
+    layout = Layout(5, are_vectors=True)
+    for path in (tmp_path / "more.npy", str(tmp_path / "more.npy")):
+        assert np.array_equal(more(path, layout, columns=5).vectors, ROWS[:2])
+    np.savez(tmp_path / "two.npz", near=ROWS, far=ROWS + 1)
+    read = more(tmp_path / "two.npz", layout, columns=5, column="far")
+    assert np.array_equal(read.vectors, ROWS + 1)
 
 
 def test_paths_are_decoded_in_their_order(tmp_path):
@@ -81,10 +151,11 @@ def test_paths_are_decoded_in_their_order(tmp_path):
     for given in (paths, [str(path) for path in paths], np.array([str(path) for path in paths])):
         images, layout = first(given)
         assert np.array_equal(images.images, COLOUR[[2, 0, 1]])
-    more = read_more(None, [paths[1]] * 2, layout, 8, 3)
-    assert np.array_equal(more.images, COLOUR[[0, 0]])
+    again = more([paths[1]] * 2, layout, channels=3)
+    assert np.array_equal(again.images, COLOUR[[0, 0]])
+    assert np.array_equal(more(tmp_path, layout, channels=3).images, COLOUR[:3])  # sorted by name
     Image.fromarray(GREY[0]).save(tmp_path / "grey.png")
-    grey = read_more(None, [tmp_path / "grey.png"], layout, 8, 3)
+    grey = more([tmp_path / "grey.png"], layout, channels=3)
     assert np.array_equal(grey.images[0], GREY[0][..., None].repeat(3, axis=2))
     assert "no such file" in refused([tmp_path / "gone.png", paths[0]])
 
@@ -93,16 +164,16 @@ def test_images_of_another_size_are_brought_to_the_models():
     _, layout = first(GREY)
     larger = GREY.repeat(2, axis=1).repeat(2, axis=2)
     for given in (larger, from_arrays(larger)):
-        assert read_more(None, given, layout, 8, 1).images.shape == (6, 8, 8, 1)
+        assert more(given, layout).images.shape == (6, 8, 8, 1)
 
 
 def test_later_floats_are_read_on_the_scale_of_the_first():
     _, layout = first(GREY.astype(float))
     dark = np.minimum(GREY, 1).astype(float)  # by themselves these would be 0..1
-    assert read_more(None, dark, layout, 8, 1).images.max() == 1
+    assert more(dark, layout).images.max() == 1
     _, layout = first(GREY / 255)
     with pytest.raises(InputError, match=r"values up to 200, but the model was fitted on floats f"):
-        read_more(None, np.full((2, 8, 8), 200.0), layout, 8, 1)
+        more(np.full((2, 8, 8), 200.0), layout)
 
 
 def test_floats_that_would_be_nearly_black_are_warned_of():
@@ -110,13 +181,35 @@ def test_floats_that_would_be_nearly_black_are_warned_of():
         first(np.linspace(0, 16, 128).reshape(2, 8, 8))
 
 
-def test_a_model_of_rows_takes_rows_alone():
+def test_a_model_of_vectors_takes_vectors_alone_and_one_of_images_images(tmp_path):
+    Image.fromarray(COLOUR[0]).save(tmp_path / "one.png")
     _, layout = first(RANDOM.normal(size=(6, 3)))
-    with pytest.raises(InputError, match="fitted on rows of a table"):
-        read_more(None, GREY, layout, 8, 1)
+    for given in (GREY, from_arrays(GREY), tmp_path, [tmp_path / "one.png"]):
+        with pytest.raises(InputError, match="fitted on feature vectors, and X holds images"):
+            more(given, layout, columns=3)
+    with pytest.raises(ValueError, match="X has 4 features, but Learner is expecting 3 features"):
+        more(np.zeros((2, 4)), layout, columns=3)
     _, layout = first(GREY)
     with pytest.raises(InputError, match="fitted on images: give N x H x W x C"):
-        read_more(fitted(64), GREY.reshape(6, 64), layout, 8, 1)
+        more(GREY.reshape(6, 64), layout)
+    np.save(tmp_path / "rows.npy", ROWS)
+    for given in (from_vectors(ROWS), tmp_path / "rows.npy"):
+        with pytest.raises(InputError, match=r"holds feature vectors.*: give images"):
+            more(given, layout)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "preset", "message"),
+    [
+        ({"value_range": (0, 16)}, None, r"^value_range=\(0, 16\) is for images.*image_shape"),
+        ({}, "digits", "^preset='digits' is for images, and rows of X are feature vectors"),
+        ({"image_shape": (8, 8)}, None, "is for flat rows in an array"),
+    ],
+)
+def test_what_speaks_of_images_is_refused_beside_vectors(wanted, preset, message):
+    with pytest.raises(InputError, match=message):
+        require_meaning(Wanted(**wanted), preset)
+    require_meaning(Wanted())
 
 
 def with_nan(images) -> np.ndarray:
@@ -130,7 +223,14 @@ def with_nan(images) -> np.ndarray:
     [
         (with_nan(GREY), {}, "X has NaN or infinite values, first in row 3"),
         (with_nan(GREY), {"value_range": (0, 1)}, "NaN or infinite values, first in row 3"),
-        (with_nan(GREY).reshape(6, 64), {}, "NaN or infinite values, first in row 3"),
+        (with_nan(GREY).reshape(6, 64), {}, "NaN, infinite or missing values in 1 of 6 rows"),
+        (
+            with_nan(GREY).reshape(6, 64),
+            {"image_shape": (8, 8)},
+            "NaN or infinite values, first in row 3",
+        ),
+        (np.ones((6, 4)), {}, "the 6 rows of X are all equal"),
+        ((GREY[0], GREY[1]), {}, "X is a tuple of two matrices: give two copies of the same"),
         (GREY[0, 0], {}, "X has shape (8,): give images or rows"),
         (GREY[None, None], {}, "X has shape"),
         (GREY.reshape(6, 64), {"image_shape": (8, 9)}, "has 72 values, but X has 64 columns"),
@@ -138,7 +238,6 @@ def with_nan(images) -> np.ndarray:
         (GREY, {"image_shape": (8, 9)}, "drop image_shape, which is for flat rows"),
         (GREY - 300.0, {}, "X has values from"),
         ([GREY[0], COLOUR[0]], {}, "X has images of different shapes"),
-        ("photos", {}, "give a list of paths, or dcdc.data.load_images('photos')"),
         (RANDOM.integers(0, 9, (6, 4, 4)), {}, "at least 8 x 8"),
     ],
 )

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dcdc.config import AugmentConfig, RunConfig, with_values
+from dcdc.config import with_values
 from dcdc.errors import InputError
 from dcdc.estimator.settings import overrides_of, restart_seed, seed_of, without_features
 from dcdc.phases.heads import heads_of
@@ -37,6 +37,7 @@ PARAMETERS = {
     "batch_size": None,
     "device": "cpu",
     "settings": None,
+    "fine_tune": False,
 }
 
 
@@ -71,10 +72,13 @@ def test_a_warm_start_does_not_ask_how_the_heads_begin():
     assert not values.keys() & settings.keys()
 
 
-def test_rows_that_are_no_images_are_not_turned_or_shifted():
-    assert overrides_of(PARAMETERS, 0).suggested == {}
-    suggested = overrides_of(PARAMETERS, 0, are_images=False).suggested
-    assert with_values(RunConfig(), suggested).augment == AugmentConfig(noise=0.05)
+def test_a_backbone_goes_by_its_name_and_is_frozen_unless_it_is_fine_tuned():
+    assert "network.backbone" not in overrides_of(PARAMETERS, 0).values
+    frozen = overrides_of(PARAMETERS, 0, "efficientnet-lite0").values
+    assert frozen["network.backbone"] == "efficientnet-lite0"
+    assert "network.frozen" not in frozen
+    tuned = overrides_of(PARAMETERS | {"fine_tune": True}, 0, "efficientnet-lite0").values
+    assert tuned["network.frozen"] is False
 
 
 def test_a_warm_start_leaves_out_what_finds_features_and_begins_heads():

@@ -7,7 +7,7 @@ import pytest
 
 from dcdc.cli.words import COMPARE
 from dcdc.errors import InputError
-from dcdc.experiments.method_runs import read_settings
+from dcdc.experiments.method_runs import Features, read_settings
 from dcdc.methods import find_method
 
 
@@ -67,6 +67,27 @@ def test_a_folder_of_an_older_format_is_known_again(make_run, leave_run, method)
     for form in ({}, {"format": 1}):
         config.write_text(json.dumps(form | run.described()))
         assert run.standing().state == "done"
+
+
+def test_a_folder_from_before_feature_vectors_is_known_again(make_run, leave_run):
+    run = make_run("k-means")
+    config = json.loads((leave_run(run) / "config.json").read_text())
+    assert config["data"].keys() == {"source", "size", "target", "on_bad", "dataset"}
+    assert "backbone" not in config
+    assert run.standing().state == "done"
+
+
+def test_a_run_on_the_features_of_a_backbone_is_another_one_without_published_figures(
+    make_run, leave_run
+):
+    plain = make_run("k-means", dataset="cifar10")
+    leave_run(plain)
+    assert plain.row.published is not None
+    features = Features("features of a network", "a-network", n_features=4)
+    run = make_run("k-means", dataset="cifar10", features=features)
+    assert run.row.published is None
+    assert run.standing().state == "other"
+    assert "backbone is 'a-network', was 'absent'" in str(run.standing().fault)
 
 
 @pytest.mark.parametrize("file", ["config.json", "metrics.json"])

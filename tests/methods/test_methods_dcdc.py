@@ -10,6 +10,7 @@ from dcdc.data import load_digits, load_images
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError, Interrupted
 from dcdc.methods import Context, find_method
+from dcdc.networks.pretrained.efficientnet_lite0 import is_available
 from dcdc.prepare.presets import PRESETS
 from dcdc.prepare.resolve import resolve
 from dcdc.prepare.suggestions import suggest_for
@@ -37,6 +38,17 @@ def test_a_set_with_a_recipe_of_its_own_gets_it_and_others_what_fit_would_choose
     assert own == whole(PRESETS["cifar10"], photos, 10)
     with pytest.raises(InputError, match="did you mean 'cifar10'"):
         cluster(tiny_set, 3, 0, recipe="cifr10")
+
+
+@pytest.mark.skipif(not is_available(), reason="needs the weights of EfficientNet-Lite0")
+def test_photos_are_learnt_from_scratch_whatever_backbone_is_installed(
+    config_of, colour, monkeypatch
+):
+    monkeypatch.setenv("DCDC_BACKBONE", "efficientnet-lite0")
+    network = config_of("dcdc", colour(32)).network
+    assert (network.backbone, network.frozen) == ("small", False)
+    with pytest.raises(InputError, match="is pretrained, and such figures never stand beside"):
+        cluster(colour(32), 3, 0, changes=("network.backbone=efficientnet-lite0",))
 
 
 def test_a_recipe_for_a_gpu_is_not_taken_on_a_cpu(config_of, tiny_set):

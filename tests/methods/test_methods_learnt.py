@@ -144,4 +144,5 @@ def test_the_table_keeps_its_published_order():
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
         *("dec", "iic", "pica", "dcdc"),
     )
-    assert [name for name in METHODS.names() if name != "untrained"] == list(published)
+    added = ("untrained", "gmm", "temi", "turtle")
+    assert [name for name in METHODS.names() if name not in added] == list(published)

@@ -127,16 +127,6 @@ def test_phases_can_be_listed_over_a_suggestion(tiny_set):
     assert config.phases == (Contrast(epochs=2, batch_size=16), *suggested.phases)
 
 
-def test_what_the_caller_knows_of_its_images_lies_under_what_is_asked_for(tiny_set, digits):
-    known = {"augment.noise": 0.3, "augment.shift": 0.0}
-    overrides = Overrides(ON_CPU | {"augment.shift": 0.2}, suggested=known)
-    augment = prepare_run(tiny_set, overrides).config.augment
-    assert (augment.noise, augment.shift) == (0.3, 0.2)
-    assert prepare_run(digits, Overrides(ON_CPU, suggested=known)).config.augment == (
-        preset("digits").augment
-    )  # it is no suggestion
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -181,12 +171,38 @@ def test_the_reader_is_told_what_to_read(tiny_set):
 
 
 def test_the_caller_has_the_last_word_before_the_config_is_resolved(tiny_set):
-    def adjust(config):
+    def adjust(config, images):
         assert config.network.mean is None
+        assert images is tiny_set
         return with_values(config, {"heads.epochs": 2, "heads.over_clustering_first": 0.5})
 
     config = prepare_run(tiny_set, Overrides(ON_CPU), adjust=adjust).config
     assert (config.epochs, heads_of(config).over_clustering_first) == (2, 1)
+
+
+def test_a_source_that_is_a_function_reads_itself_up_to_a_side(tiny_set):
+    asked = []
+
+    def source(side):
+        asked.append(side)
+        return tiny_set
+
+    prepared = prepare_run(source, Overrides(ON_CPU))
+    assert asked == [32]  # of a CPU
+    assert prepared.images is tiny_set
+    assert prepared.config == prepare_run(tiny_set, Overrides(ON_CPU)).config
+
+
+def test_the_usual_backbone_is_fine_tuned_where_that_is_asked_for(monkeypatch):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    monkeypatch.setenv("DCDC_BACKBONE", "efficientnet-lite0")
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    values = ON_CPU | {"n_clusters": 2, "network.frozen": False}
+    tuned = prepare_run(from_arrays(pixels), Overrides(values)).config
+    named = values | {"network.backbone": "efficientnet-lite0"}
+    assert tuned == prepare_run(from_arrays(pixels), Overrides(named)).config
+    assert tuned.network.backbone_rate < 1  # as in `fine_tuned`
+    assert not tuned.network.frozen
 
 
 def test_the_same_overrides_given_again_say_the_same(digits):

@@ -1,4 +1,4 @@
-"""`dcdc compare DATA`: the methods of the paper's table on one set, side by side."""
+"""`dcdc compare DATA`: methods on one set of images or feature vectors, side by side."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +10,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
+from dcdc.cli.compared_features import (
+    features_to_compare,
+    fitting_methods,
+    folder_suffix,
+    read_compared,
+)
 from dcdc.cli.console import note, say
 from dcdc.cli.experiments import (
     FirstSeed,
@@ -20,7 +26,6 @@ from dcdc.cli.experiments import (
     leave,
     own_command,
     print_grid,
-    read_images_for,
 )
 from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
@@ -29,7 +34,7 @@ from dcdc.nearest_name import nearest
 
 if TYPE_CHECKING:
     from dcdc.data import Data as Images
-    from dcdc.experiments.method_runs import MethodRun, Task
+    from dcdc.experiments.method_runs import Features, MethodRun, Task
     from dcdc.experiments.rows import RowResult
 
 _ALL = "all"
@@ -39,15 +44,30 @@ _ALL = "all"
 def compare(
     data: Data,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="all, or some joined by commas: k-means,sc,dcdc.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="all that take such data, or some joined by commas: k-means,sc,dcdc.",
+        ),
     ] = _ALL,
     seeds: Annotated[int, typer.Option(help="Runs of each method.")] = 1,
     first_seed: FirstSeed = 0,
     clusters: Annotated[
         int | None, typer.Option(help="How many clusters to find; default one for each class.")
     ] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare on the features of this pretrained network, not on pixels: "
+            "efficientnet-lite0, timm:NAME, hf:NAME, torchvision:NAME, file:PATH."
+        ),
+    ] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Column or array of feature vectors, where there are several."),
+    ] = None,
     on_bad: OnBad = "refuse",
     dataset: Annotated[
         str | None,
@@ -83,16 +103,18 @@ def compare(
     from dcdc.experiments.rows import summarise
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS
+    from dcdc.prepare.pretrained_choice import SCRATCH
     from dcdc.runtime.device import pick_device
 
-    chosen = _methods(methods)
-    values = read_settings(settings or (), chosen)
+    names = _methods(methods)
+    read_settings(settings or (), names)  # refuses before minutes go into reading images
     _check_dataset(dataset)
     flags = {
         "n_clusters": clusters,
         "train.device": device,
         "data.size": size,
         "data.target": target,
+        "data.column": column,
         "data.on_bad": on_bad,
         "data.source": data,
     }
@@ -100,15 +122,20 @@ def compare(
     pick_device(device)
     n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)
     asked = replace(asked, data=with_label_column(asked.data, n_classes))
-    # Every run reads its own, but what cannot be read is told once, and what can is cached.
-    images = read_images_for(device, asked.data, quiet=quiet)
-    task = _task(asked, images, dataset)
-    folder = out or Path("runs") / "compare" / (dataset or name_of_source(data))
+    backbone = None if backbone == SCRATCH else backbone
+    images = read_compared(device, asked.data, backbone, quiet=quiet)
+    n_clusters = _n_clusters(asked, images)
+    given, features = features_to_compare(images, backbone, n_clusters, device, quiet=quiet)
+    chosen = fitting_methods(names, given, all_of_them=methods == _ALL)
+    values = read_settings(settings or (), chosen)
+    task = _task(asked, images, n_clusters, dataset, features)
+    name = (dataset or name_of_source(data)) + folder_suffix(backbone)
+    folder = out or Path("runs") / "compare" / name
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
-    del images
+    del images, given
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
     ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
     rows = summarise(runs, ended.faults, COMPARE)
@@ -140,14 +167,25 @@ def _check_dataset(name: str | None) -> None:
         )
 
 
-def _task(asked: RunConfig, images: "Images", dataset: str | None) -> "Task":
-    from dcdc.experiments.method_runs import Task
+def _n_clusters(asked: RunConfig, images: "Images") -> int:
     from dcdc.methods.registry import check_task
 
     n_clusters = asked.n_clusters or images.n_classes
     if n_clusters is None:
         raise InputError("the images have no classes to count: say how many --clusters to find")
     check_task(images, n_clusters)
+    return n_clusters
+
+
+def _task(
+    asked: RunConfig,
+    images: "Images",
+    n_clusters: int,
+    dataset: str | None,
+    features: "Features | None",
+) -> "Task":
+    from dcdc.experiments.method_runs import Task
+
     named: dict[str, Any] = {}
     if n_clusters != images.n_classes:
         named["clusters"] = n_clusters
@@ -159,6 +197,7 @@ def _task(asked: RunConfig, images: "Images", dataset: str | None) -> "Task":
         dataset=dataset or images.known_as,
         device=asked.train.device,
         named=named,
+        features=features,
     )
 
 
@@ -167,7 +206,8 @@ def _title(task: "Task", images: "Images") -> str:
     from dcdc.experiments.paper import TITLES
 
     title = TITLES.get(task.dataset, task.data.source)
-    return f"{title}: {described(images)}, {task.n_clusters} clusters"
+    told = "" if task.features is None else f"; {task.features.told}"
+    return f"{title}: {described(images)}, {task.n_clusters} clusters{told}"
 
 
 def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:

@@ -61,12 +61,15 @@ def carry_out(
     return carry_out(runs, work, is_over=is_over, say=say, warn=note, words=words)
 
 
-def read_images_for(device: str, data: "DataConfig", *, quiet: bool) -> "Data":
-    """With the largest side that is read there."""
+def read_images_for(
+    device: str, data: "DataConfig", *, quiet: bool, largest_side: int | None = None
+) -> "Data":
+    """With the largest side that is read there, where none is given."""
     from dcdc.cli.reading import read_configured
     from dcdc.prepare.suggestions import largest_side_for
 
-    return read_configured(data, largest_side=largest_side_for(device), quiet=quiet)
+    side = largest_side or largest_side_for(device)
+    return read_configured(data, largest_side=side, quiet=quiet)
 
 
 def print_grid(grid: Grid, title: str, rows: "Sequence[RowResult[Any]]") -> None:

@@ -50,7 +50,7 @@ _COMPARE = (
     | _OF_IMAGES
     | _SOURCE
     | _SEEDS
-    | {"n_clusters": "--clusters", "methods": "--methods"}
+    | {"n_clusters": "--clusters", "methods": "--methods", "backbone": "--backbone"}
 )
 _REPRODUCE = (
     _EVERYWHERE

@@ -14,6 +14,7 @@ from dcdc.losses.heads import EMPTY
 
 _CHUNK = 2048
 _FEATURES_AT_ONCE = 16 * _CHUNK
+_AXES = 64
 MOST_CANDIDATES = {"cpu": 25_000, "cuda": 100_000, "mps": 25_000}
 """Images among which the neighbours of more images are looked for."""
 
@@ -42,6 +43,8 @@ def _among_candidates(model: TrainedModel, store: Store, k: int) -> Tensor:
     n_candidates = MOST_CANDIDATES[model.device.type]
     chosen = np.unique(np.linspace(0, store.n_answered - 1, n_candidates).astype(np.int64))
     candidates = _directions(model.features_of(store, chosen), model.device)
+    axes = _principal_axes(candidates)
+    candidates = F.normalize(candidates @ axes, dim=1, eps=EMPTY)
     rows = torch.from_numpy(chosen)
     found = []
     for start in range(0, len(store), _FEATURES_AT_ONCE):
@@ -49,9 +52,18 @@ def _among_candidates(model: TrainedModel, store: Store, k: int) -> Tensor:
         features = _directions(model.features_of(store, some), model.device)
         numbered = torch.split(torch.from_numpy(some), _CHUNK)
         for chunk, numbers in zip(torch.split(features, _CHUNK), numbered, strict=True):
-            near = rows[(chunk @ candidates.T).topk(k + 1, dim=1).indices.cpu()]
+            affinity = F.normalize(chunk @ axes, dim=1, eps=EMPTY) @ candidates.T
+            near = rows[affinity.topk(k + 1, dim=1).indices.cpu()]
             found.append(_without_itself(near, numbers))
     return torch.cat(found)
+
+
+def _principal_axes(rows: Tensor) -> Tensor:
+    """D x at most 64: where the rows differ most, which is enough to tell who is near."""
+    centred = (rows - rows.mean(dim=0)).double()
+    # ascending: the last ones hold the most variance
+    axes: Tensor = torch.linalg.eigh(centred.T @ centred)[1][:, -_AXES:]
+    return axes.to(rows.dtype)
 
 
 def _without_itself(near: Tensor, rows: Tensor) -> Tensor:

@@ -15,9 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from dcdc.config import RunConfig
-from dcdc.data import ImageSet
+from dcdc.data import Data
 from dcdc.errors import InputError, Interrupted
-from dcdc.estimator.inputs import Layout, Wanted, read_first, read_more
+from dcdc.estimator.given_backbone import is_module, make_known
+from dcdc.estimator.inputs import read_more
+from dcdc.estimator.layout import Layout, layout_of
+from dcdc.estimator.preparation import prepare
 from dcdc.estimator.restarts import (
     Fitted,
     check_criterion,
@@ -28,11 +31,9 @@ from dcdc.estimator.restarts import (
     weights_of,
 )
 from dcdc.estimator.scoring import label_free_score
-from dcdc.estimator.settings import config_to_go_on, overrides_of, seed_of
+from dcdc.estimator.settings import config_to_go_on, seed_of
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, partition_health
-from dcdc.prepare.prepare_run import prepare_run
-from dcdc.prepare.suggestions import largest_side_for
 from dcdc.runtime.device import cpu_threads
 
 _WEIGHTS = "_weights"
@@ -44,18 +45,27 @@ class DCDC(
     ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Doubly Contrastive Deep Clustering of images: see docs/estimator.md.
+    """Doubly Contrastive Deep Clustering of images or feature vectors: see docs/estimator.md.
 
-    X is N x H x W, N x H x W x C or N x C x H x W (uint8, integers, floats from 0 to 1 or to 255; a
-    torch tensor too), flat rows of such images, a list of paths, or an `ImageSet`.
+        DCDC(n_clusters=10).fit_predict(embeddings)  # N x D, of any backbone
+        DCDC(n_clusters=10).fit_predict("photos/")
+
+    X is N x D numbers, a feature vector for each image (an array, a DataFrame, a torch tensor); or
+    images: N x H x W, N x H x W x C or N x C x H x W (uint8, integers, floats from 0 to 1 or to
+    255), flat rows of such images by `image_shape`, a list of paths; or a folder or file, as
+    `dcdc fit` reads it; or an `ImageSet` or `VectorSet`.
 
     Parameters
     ----------
-    n_clusters : how many to find. None: as many as an `ImageSet` has classes.
+    n_clusters : how many to find. None: as many as X has classes, where it brings them.
     preset : a named recipe. None: settings follow from the images.
     epochs, batch_size : over the recipe's.
-    image_shape : of one image in a flat row, such as (28, 28) or (3, 32, 32). None: a square number
-        of columns, from 64, is a grey image; other rows are drawn as a grid of grey squares.
+    backbone : what makes features of images: "efficientnet-lite0", "timm:...", "hf:...",
+        "scratch" (train one on X alone), or an `nn.Module`. None: as `dcdc fit` chooses;
+        `config_.network.backbone` says which.
+    fine_tune : train a pretrained backbone further; otherwise it is frozen.
+    image_shape : of one image in a flat row, such as (28, 28) or (3, 32, 32). None: rows are
+        feature vectors.
     value_range : the values that are black and white; what lies beyond is clipped. None: 0..255, or
         0..1 where all floats are.
     n_init : trainings, each from another seed; `n_init_criterion` chooses one without labels:
@@ -71,6 +81,7 @@ class DCDC(
     Attributes
     ----------
     labels_, cluster_sizes_ : the cluster of every image of `fit`; how many each has.
+    names_ : of the images, in their order, where X was read from files; otherwise None.
     n_iter_, loss_curve_ : epochs trained, and the mean loss of each.
     config_ : every setting, as resolved on the images.
     model_ : the trained network.
@@ -82,6 +93,8 @@ class DCDC(
     _one_cluster: bool
     _rounds: int
     """Fits that went on from the one before."""
+    _module: Any
+    """The backbone, where it is known to this process alone."""
 
     def __init__(
         self,
@@ -90,6 +103,8 @@ class DCDC(
         preset: str | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
+        backbone: Any = None,
+        fine_tune: bool = False,
         image_shape: tuple[int, ...] | None = None,
         value_range: tuple[float, float] | None = None,
         n_init: int = 1,
@@ -105,6 +120,8 @@ class DCDC(
         self.preset = preset
         self.epochs = epochs
         self.batch_size = batch_size
+        self.backbone = backbone
+        self.fine_tune = fine_tune
         self.image_shape = image_shape
         self.value_range = value_range
         self.n_init = n_init
@@ -116,33 +133,29 @@ class DCDC(
         self.verbose = verbose
         self.settings = settings
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002, N803
-        """Trains on X. Ctrl-C after the first epoch keeps the last finished one, and warns."""
-        with in_python_words():
-            return self._fit(X)
+    def fit(self, X: Any, y: object = None, *, copies: Any = None) -> Self:  # noqa: ARG002, N803
+        """Trains on X. Ctrl-C after the first epoch keeps the last finished one, and warns.
 
-    def _fit(self, given: Any) -> Self:
+        `copies`, N x D: feature vectors of another copy of the same images, in their order. Heads
+        then compare the two, where neighbours alone would stand for an image otherwise.
+        """
+        with in_python_words():
+            return self._fit(X, copies)
+
+    def _fit(self, given: Any, copies: Any) -> Self:
         check_criterion(self.n_init_criterion)
         if not isinstance(self.n_init, int | np.integer) or self.n_init < 1:
             raise InputError(f"n_init={self.n_init!r} must be a whole number from 1")
-        seed = seed_of(self.random_state)
-        parameters = self.get_params(deep=False)
         going_on = self.warm_start and hasattr(self, "model_")
-        # Checks the parameters alone first: a wrong one is named before images are read.
-        wanted = self._wanted(overrides_of(parameters, seed, going_on=going_on).alone().data.size)
-        image_set, layout = read_first(self, given, wanted)
-        _require_enough(image_set, self.n_clusters)
         rounds = self._rounds + 1 if going_on else 0
 
-        def adjust(config: RunConfig) -> RunConfig:
-            if not going_on:
-                return config
-            return config_to_go_on(config, self.config_, image_set, rounds)
+        def go_on(config: RunConfig, data: Data) -> RunConfig:
+            return config_to_go_on(config, self.config_, data, rounds)
 
-        overrides = overrides_of(
-            parameters, seed, are_images=layout.columns is None, going_on=going_on
-        )
-        config = prepare_run(image_set, overrides, adjust=adjust).config
+        seed = seed_of(self.random_state)
+        prepared, layout = prepare(self, given, copies, seed, go_on if going_on else None)
+        config, image_set = prepared.config, prepared.images
+        module = self.backbone if is_module(self.backbone) else None
         try:
             if going_on:
                 weights = weights_of(self.model_)
@@ -154,14 +167,17 @@ class DCDC(
                     n_init=self.n_init,
                     n_jobs=self.n_jobs,
                     verbose=self.verbose,
+                    backbone=module,
                 )
         except Interrupted as stopped:
             if stopped.signal == "SIGINT":
                 raise KeyboardInterrupt from None
             raise SystemExit(143) from None
         earlier = self.loss_curve_ if going_on else []
-        self._layout, self._one_cluster, self._rounds = layout, self.n_clusters == 1, rounds
-        self.n_features_in_ = layout.n_features
+        self.names_ = list(image_set.names) if layout is None else None
+        self._layout = layout_of(image_set) if layout is None else layout
+        self._one_cluster, self._rounds, self._module = self.n_clusters == 1, rounds, module
+        self.n_features_in_ = self._layout.n_features
         self._keep(found, earlier)
         return self
 
@@ -210,19 +226,13 @@ class DCDC(
                 return cluster_accuracy(y, labels)
             return label_free_score(self.model_.features(image_set), labels)
 
-    def _read(self, given: Any) -> ImageSet:
+    def _read(self, given: Any) -> Data:
         check_is_fitted(self, "model_")
         with in_python_words():
             model = self.model_
-            return read_more(self, given, self._layout, model.size, model.network.in_channels)
-
-    def _wanted(self, size: int | None) -> Wanted:
-        return Wanted(
-            image_shape=_as_tuple(self.image_shape, "image_shape"),
-            value_range=_as_tuple(self.value_range, "value_range"),
-            size=size,
-            largest_side=largest_side_for(self.device),
-        )
+            channels = model.network.in_channels
+            size = 0 if model.takes_vectors else model.size
+            return read_more(self, given, self._layout, size, channels, self.config_.data)
 
     def _of_clusters(self, probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
         """One cluster, which the network cannot have, is its two together."""
@@ -251,26 +261,11 @@ class DCDC(
         weights = state.pop(_WEIGHTS, None)
         super().__setstate__(state)
         if weights is not None:
+            make_known(self._module, self.config_.network.backbone)
             self.model_ = model_from(self.config_, weights)
-
-
-def _require_enough(image_set: ImageSet, n_clusters: int | None) -> None:
-    n_images, wanted = image_set.n_images, max(2, n_clusters or 2)
-    if n_images < wanted:
-        raise InputError(
-            f"n_samples={n_images} cannot fill n_clusters={n_clusters}: give at least {wanted} "
-            "images, or lower n_clusters"
-        )
 
 
 def _what_is_left(found: list[Fitted], chosen: Fitted) -> str:
     if len(found) > 1 or not chosen.was_cut_short:
         return f"Ctrl-C: the answer is of the {len(found)} training(s) that were finished"
     return f"Ctrl-C: the model is that of epoch {len(chosen.history)}, the last finished one"
-
-
-def _as_tuple(value: Any, name: str) -> tuple[Any, ...] | None:
-    try:
-        return None if value is None else tuple(value)
-    except TypeError:
-        raise InputError(f"{name}={value!r} must be a tuple of numbers") from None

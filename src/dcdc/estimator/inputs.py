@@ -1,13 +1,13 @@
-"""What people hand to an estimator becomes an ImageSet, in predict exactly as it did in fit.
+"""What people hand to an estimator becomes images or feature vectors, in predict as it did in fit.
 
 Shapes: N rows or images of H x W pixels and C channels, D columns of a row.
 """
 
 import math
 import os
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,53 +17,44 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from dcdc.data import ImageSet, decode_listing, from_arrays, list_files
+from dcdc.config import DataConfig
+from dcdc.data import (
+    Data,
+    ImageSet,
+    VectorSet,
+    decode_listing,
+    from_arrays,
+    from_vectors,
+    list_files,
+    load_data,
+    load_images,
+)
 from dcdc.errors import InputError
-from dcdc.estimator.rows import Columns, as_images, fitted_columns
+from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
+from dcdc.estimator.pixels import check_numbers, float_scale, from_pixels
 
-_SMALLEST_SQUARE = 8
-"""Pixels a side from which a square number of columns is taken for a grey image."""
-_NO_SHARE, _DARK = 2.0, 64.0
-"""Floats of at least the one and below the other are hardly meant as 0..1, nor as 0..255."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How X was read in fit."""
-
-    n_features: int
-    """Numbers in a row, or in an image as it was given."""
-    row_shape: tuple[int, ...] | None = None
-    """Of the image in a flat row; None: X had no flat rows."""
-    columns: Columns | None = None
-    """Where rows are no images: the range of each column."""
-    value_range: tuple[float, float] | None = None
-    """Black and white, where they were given."""
-    float_scale: int | None = None
-    """255: floats were from 0 to 1; 1: from 0 to 255; None: there were none."""
+Source = str | Path | Data | Callable[[int], Data]
+"""What `prepare_run` takes: files are read when it knows up to which side."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What fit was asked for."""
-
-    image_shape: tuple[int, ...] | None = None
-    value_range: tuple[float, float] | None = None
-    size: int | None = None
-    largest_side: int = 96
-
-
-def read_first(estimator: Any, given: Any, wanted: Wanted) -> tuple[ImageSet, Layout]:
-    """As fit reads: `estimator` learns its `n_features_in_` and the names of the columns."""
-    _check_wanted(wanted)
+def read_first(
+    estimator: Any, given: Any, wanted: Wanted, copies: Any = None
+) -> tuple[Source, Layout | None]:
+    """As fit reads: `estimator` learns its `n_features_in_` and the names of the columns. The
+    layout of files is known when they are read."""
     vars(estimator).pop("feature_names_in_", None)
     found = _kind(given)
+    if found is not None or wanted.image_shape is not None:
+        _refuse_copies(copies)
+    if isinstance(found, str | Path):
+        return found, None
+    if isinstance(found, list):
+        return partial(_decoded, found, wanted.size, wanted.on_bad), None
+    if isinstance(found, VectorSet):
+        return found, layout_of(found)
     if isinstance(found, ImageSet):
         images = _of_size(found, wanted.size)
-        return images, Layout(math.prod(images.image_shape))
-    if isinstance(found, list):
-        images = _decoded(found, wanted.size, wanted.largest_side)
-        return images, Layout(math.prod(images.image_shape))
+        return images, layout_of(images)
     if isinstance(found, np.ndarray):
         shape = found.shape[1:]
         if wanted.image_shape is not None and shape != wanted.image_shape:
@@ -71,68 +62,74 @@ def read_first(estimator: Any, given: Any, wanted: Wanted) -> tuple[ImageSet, La
                 f"X has images of shape {shape}, not image_shape={wanted.image_shape}: drop "
                 "image_shape, which is for flat rows"
             )
-        layout = Layout(
-            math.prod(shape),
-            value_range=wanted.value_range,
-            float_scale=_float_scale(found, wanted),
-        )
-        return _from_pixels(found, layout, wanted.size), layout
+        return _pixels(found, None, math.prod(shape), wanted)
     rows = _rows(estimator, given, ensure_min_samples=2)
-    row_shape = _shape_of_row(rows.shape[1], wanted.image_shape)
-    if row_shape is None:
-        columns = fitted_columns(rows)
-        layout = Layout(rows.shape[1], columns=columns)
-        return from_arrays(as_images(rows, columns), where="X", size=wanted.size), layout
-    layout = Layout(
-        rows.shape[1],
-        row_shape=row_shape,
-        value_range=wanted.value_range,
-        float_scale=_float_scale(rows, wanted),
-    )
-    return _from_pixels(rows.reshape(-1, *row_shape), layout, wanted.size), layout
+    if wanted.image_shape is not None:
+        check_numbers(rows)
+        row_shape = row_shape_of(rows.shape[1], wanted.image_shape)
+        return _pixels(rows.reshape(-1, *row_shape), row_shape, rows.shape[1], wanted)
+    others = None if copies is None else _plain(copies)
+    vectors = from_vectors(rows, copies=others, where="X", may_be_equal=wanted.may_be_equal)
+    return vectors, layout_of(vectors)
 
 
-def read_more(estimator: Any, given: Any, layout: Layout, size: int, channels: int) -> ImageSet:
+def read_more(
+    estimator: Any, given: Any, layout: Layout, size: int, channels: int, data: DataConfig
+) -> Data:
     """As predict reads, whatever the parameters have become: brought to the model's `size`."""
     found = _kind(given)
-    if layout.columns is not None and found is not None:
-        raise InputError("the model was fitted on rows of a table: give rows of the same columns")
+    if layout.are_vectors:
+        return _more_vectors(estimator, given, found, data)
+    if isinstance(found, VectorSet):
+        raise InputError("the model was fitted on images, and X holds feature vectors: give images")
+    if isinstance(found, str | Path):
+        return _with_channels(load_images(found, size=size, on_bad=data.on_bad), channels)
+    if isinstance(found, list):
+        return _with_channels(_decoded(found, size, data.on_bad, size), channels)
     if isinstance(found, ImageSet):
         return _of_size(found, size)
-    if isinstance(found, list):
-        images = _decoded(found, size, size)
-        if channels == 3 and images.channels == 1:  # all of these files happen to be grey
-            images = replace(images, images=np.repeat(images.images, 3, axis=3))
-        return images
     if isinstance(found, np.ndarray):
-        return _from_pixels(found, layout, size)
+        return from_pixels(found, layout, size)
     rows = _rows(estimator, given, reset=False)
-    if layout.columns is not None:
-        return from_arrays(as_images(rows, layout.columns), where="X", size=size)
+    check_numbers(rows)
     if layout.row_shape is None:
         raise InputError(
             f"X has shape {rows.shape}, but the model was fitted on images: give N x H x W x C"
         )
-    return _from_pixels(rows.reshape(-1, *layout.row_shape), layout, size)
+    return from_pixels(rows.reshape(-1, *layout.row_shape), layout, size)
 
 
-def _kind(given: Any) -> ImageSet | list[Path] | NDArray[Any] | None:
-    """A set, paths, pixels of three or four axes; None: rows, which scikit-learn validates."""
-    if isinstance(given, ImageSet):
-        return given
-    if isinstance(given, str | os.PathLike):
+def _more_vectors(estimator: Any, given: Any, found: Any, data: DataConfig) -> VectorSet:
+    if isinstance(found, VectorSet):
+        return found
+    if found is None:
+        rows = _rows(estimator, given, reset=False)
+        return from_vectors(rows, where="X", may_be_equal=True)
+    read = found
+    if isinstance(found, str | Path):
+        read = load_data(found, column=data.column, on_bad=data.on_bad, may_be_equal=True)
+    if not isinstance(read, VectorSet):
         raise InputError(
-            f"X is {str(given)!r}: give a list of paths, or dcdc.data.load_images({str(given)!r})"
+            "the model was fitted on feature vectors, and X holds images: give the features of the "
+            "same backbone, N x D"
         )
+    return read
+
+
+def _kind(given: Any) -> str | Path | Data | list[Path] | NDArray[Any] | None:
+    """A source, a set, paths, pixels of three or four axes; None: rows, which scikit-learn
+    validates."""
+    if isinstance(given, ImageSet | VectorSet | str):
+        return given
+    if isinstance(given, os.PathLike):
+        return Path(given)
     if issparse(given) or hasattr(given, "columns"):
         return None
-    if isinstance(given, torch.Tensor):
-        given = given.detach().cpu()
-        given = (given.float() if given.is_floating_point() else given).numpy()
+    _refuse_pair(given)
     if _are_paths(given):
         return [Path(path) for path in given]
     try:
-        array = np.asarray(given)
+        array = _plain(given)
     except (ValueError, TypeError):  # ragged, or no array at all
         if isinstance(given, Sequence) and len(given) and hasattr(given[0], "shape"):
             shapes = sorted({tuple(image.shape) for image in given})
@@ -149,13 +146,49 @@ def _kind(given: Any) -> ImageSet | list[Path] | NDArray[Any] | None:
     return array if array.ndim > 2 else None
 
 
+def _plain(given: Any) -> NDArray[Any]:
+    if isinstance(given, torch.Tensor):
+        given = given.detach().cpu()
+        if given.dtype == torch.bfloat16:  # NumPy lacks it
+            given = given.float()
+        given = given.numpy()
+    return np.asarray(given)
+
+
 def _rows(estimator: Any, given: Any, **how: Any) -> NDArray[Any]:
     """N x D, with the checks and the notes that scikit-learn has for its own estimators."""
+    if isinstance(given, torch.Tensor):
+        given = _plain(given)
     rows: NDArray[Any] = validate_data(
         estimator, given, dtype="numeric", ensure_all_finite=False, **how
     )
-    _check_numbers(rows)
     return rows
+
+
+def _pixels(
+    pixels: NDArray[Any], row_shape: tuple[int, ...] | None, n_features: int, wanted: Wanted
+) -> tuple[ImageSet, Layout]:
+    layout = Layout(
+        n_features,
+        row_shape=row_shape,
+        value_range=wanted.value_range,
+        float_scale=float_scale(pixels, wanted),
+    )
+    return from_pixels(pixels, layout, wanted.size), layout
+
+
+def _refuse_copies(copies: Any) -> None:
+    if copies is not None:
+        raise InputError("copies are for feature vectors: X must be N x D numbers, as they are")
+
+
+def _refuse_pair(given: Any) -> None:
+    """Two matrices in a tuple would be read as two images."""
+    is_pair = isinstance(given, tuple) and len(given) == 2
+    if is_pair and all(getattr(each, "ndim", 0) == 2 for each in given):
+        raise InputError(
+            "X is a tuple of two matrices: give two copies of the same images as fit(X, copies=X2)"
+        )
 
 
 def _are_paths(given: Any) -> bool:
@@ -164,8 +197,15 @@ def _are_paths(given: Any) -> bool:
     return len(given) > 0 and all(isinstance(item, str | os.PathLike) for item in given)
 
 
-def _decoded(paths: list[Path], size: int | None, largest_side: int) -> ImageSet:
-    return decode_listing(list_files(paths), size=size, largest_side=largest_side)
+def _decoded(paths: list[Path], size: int | None, on_bad: str, largest_side: int) -> ImageSet:
+    return decode_listing(list_files(paths), size=size, largest_side=largest_side, on_bad=on_bad)
+
+
+def _with_channels(images: ImageSet, channels: int) -> ImageSet:
+    """All of these files happen to be grey."""
+    if channels == 3 and images.channels == 1:
+        return replace(images, images=np.repeat(images.images, 3, axis=3))
+    return images
 
 
 def _of_size(images: ImageSet, size: int | None) -> ImageSet:
@@ -177,81 +217,3 @@ def _of_size(images: ImageSet, size: int | None) -> ImageSet:
             "load it with that size"
         )
     return replace(images, images=from_arrays(images.images, size=size).images)
-
-
-def _shape_of_row(n_columns: int, image_shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """None: the row is no image."""
-    if image_shape is None:
-        side = math.isqrt(n_columns)
-        return (side, side) if side**2 == n_columns and side >= _SMALLEST_SQUARE else None
-    if math.prod(image_shape) != n_columns:
-        raise InputError(
-            f"image_shape={image_shape} has {math.prod(image_shape)} values, but X has {n_columns} "
-            "columns: give the shape of one image, such as (28, 28) or (32, 32, 3)"
-        )
-    return image_shape
-
-
-def _check_wanted(wanted: Wanted) -> None:
-    shape, values = wanted.image_shape, wanted.value_range
-    if shape is not None and (len(shape) not in (2, 3) or min(shape) < 1):
-        raise InputError(f"image_shape={shape} is no image: give (H, W), (H, W, C) or (C, H, W)")
-    if values is not None and not (
-        len(values) == 2 and all(map(math.isfinite, values)) and values[0] < values[1]
-    ):
-        raise InputError(f"value_range={values} is no range: give (black, white), such as (0, 1)")
-
-
-def _float_scale(pixels: NDArray[Any], wanted: Wanted) -> int | None:
-    """As `from_arrays` takes it, for later floats, whose range may be another by chance."""
-    if pixels.dtype.kind != "f" or not pixels.size or wanted.value_range is not None:
-        return None
-    high = float(np.nanmax(pixels))
-    if _NO_SHARE <= high < _DARK:
-        warnings.warn(
-            f"floats up to {high:g} are taken as 0..255, so these images are nearly black: give "
-            f"value_range=(0, {high:g}) if that is white",
-            UserWarning,
-            stacklevel=5,  # whoever called fit
-        )
-    return 255 if high <= 1 else 1
-
-
-def _from_pixels(pixels: NDArray[Any], layout: Layout, size: int | None) -> ImageSet:
-    if layout.value_range is not None:
-        pixels = _stretched(pixels, *layout.value_range)
-    elif pixels.dtype.kind == "f" and layout.float_scale is not None:
-        pixels = _as_in_fit(pixels, layout.float_scale)
-    return from_arrays(pixels, where="X", size=size)
-
-
-def _stretched(pixels: NDArray[Any], black: float, white: float) -> NDArray[np.uint8]:
-    _check_numbers(pixels)
-    shares = (pixels.astype(np.float64) - black) / (white - black)
-    return np.asarray(np.rint(255 * shares.clip(0, 1)), np.uint8)
-
-
-def _as_in_fit(pixels: NDArray[Any], scale: int) -> NDArray[Any]:
-    """Only floats that `from_arrays` would read on another scale need a hand."""
-    _check_numbers(pixels)
-    high = float(pixels.max(initial=0))
-    if (high <= 1) == (scale == 255):
-        return pixels
-    if scale == 255:
-        raise InputError(
-            f"X has values up to {high:g}, but the model was fitted on floats from 0 to 1: scale "
-            "them alike"
-        )
-    low = float(pixels.min())
-    return pixels if low < 0 else np.rint(pixels).astype(np.uint8)
-
-
-def _check_numbers(pixels: NDArray[Any]) -> None:
-    if pixels.dtype.kind not in "biuf":
-        raise InputError(f"X has type {pixels.dtype}: give uint8, integers or floats")
-    bad = np.flatnonzero(~np.isfinite(pixels).reshape(len(pixels), -1).all(axis=1))
-    if len(bad):
-        raise InputError(
-            f"X has NaN or infinite values, first in row {bad[0]}: replace them or leave that "
-            "row out"
-        )

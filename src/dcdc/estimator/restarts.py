@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcdc.config import RunConfig, with_values
-from dcdc.data import ImageSet
+from dcdc.data import Data
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
+from dcdc.estimator.given_backbone import make_known
 from dcdc.estimator.settings import restart_seed
 from dcdc.estimator.watching import EstimatorObserver
 from dcdc.estimator.words import in_python_words
@@ -49,7 +50,7 @@ class Fitted:
 
 def train(
     config: RunConfig,
-    image_set: ImageSet,
+    image_set: Data,
     *,
     number: int = 0,
     n_init: int = 1,
@@ -78,13 +79,22 @@ def train(
 
 
 def train_all(
-    config: RunConfig, image_set: ImageSet, *, n_init: int, n_jobs: int | None, verbose: int
+    config: RunConfig,
+    image_set: Data,
+    *,
+    n_init: int,
+    n_jobs: int | None,
+    verbose: int,
+    backbone: Any = None,
 ) -> list[Fitted]:
-    """One after the other, or on a CPU in processes; Ctrl-C leaves those that are finished."""
+    """One after the other, or on a CPU in processes, to which a module as `backbone` travels;
+    Ctrl-C leaves those that are finished."""
     if n_jobs not in (None, 1) and n_init > 1 and pick_device(config.train.device).type == "cpu":
         # A copy of the images goes to every process.
         jobs = (
-            delayed(train)(config, image_set, number=number, n_init=n_init, verbose=verbose)
+            delayed(_train_elsewhere)(
+                backbone, config, image_set, number=number, n_init=n_init, verbose=verbose
+            )
             for number in range(n_init)
         )
         return list(Parallel(n_jobs=n_jobs)(jobs))
@@ -104,6 +114,11 @@ def train_all(
         if fitted.stopped_by:
             return found
     return found
+
+
+def _train_elsewhere(backbone: Any, config: RunConfig, image_set: Data, **how: Any) -> Fitted:
+    make_known(backbone, config.network.backbone)
+    return train(config, image_set, **how)
 
 
 def _by_loss(found: Sequence[Fitted]) -> list[float]:
@@ -153,4 +168,6 @@ def model_from(config: RunConfig, weights: Mapping[str, Tensor]) -> TrainedModel
         here["train.precision"] = "auto"  # of a GPU's bfloat16
     model = build_model(with_values(config, here))
     model.network.load_state_dict(dict(weights))
+    if config.network.frozen:
+        model.network.freeze_backbone()
     return model

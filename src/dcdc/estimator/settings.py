@@ -2,22 +2,18 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dcdc.config import AugmentConfig, RunConfig
-from dcdc.config.keys import flatten
-from dcdc.data import ImageSet
+from dcdc.config import RunConfig
+from dcdc.data import Data, VectorSet
 from dcdc.errors import InputError
 from dcdc.phases.heads import Heads
 from dcdc.prepare.overrides import Overrides
 from dcdc.runtime.seeding import derive_seed
-
-_ROW_AUGMENT = flatten({"augment": asdict(AugmentConfig(noise=0.05))})
-"""Of rows that are no images: turned or shifted, they would be other rows."""
 
 _BEGUN: dict[str, Any] = {"over_clustering_first": 0.0, "initialisation": "random"}
 """Of heads that were trained before."""
@@ -37,9 +33,10 @@ def restart_seed(seed: int, number: int) -> int:
 
 
 def overrides_of(
-    parameters: Mapping[str, Any], seed: int, *, are_images: bool = True, going_on: bool = False
+    parameters: Mapping[str, Any], seed: int, backbone: str | None = None, *, going_on: bool = False
 ) -> Overrides:
-    """What the parameters ask for; `settings` wins. `going_on`: but for how the heads begin."""
+    """What the parameters ask for, with the backbone by its name; `settings` wins. `going_on`: but
+    for how the heads begin."""
     n_clusters = _plain(parameters["n_clusters"])
     direct = {
         # One cluster is answered without asking the network, which must have two.
@@ -48,6 +45,8 @@ def overrides_of(
         "heads.batch_size": _plain(parameters["batch_size"]),
         "train.device": parameters["device"],
         "train.seed": seed,
+        "network.backbone": backbone,
+        "network.frozen": False if parameters["fine_tune"] else None,
     }
     given = {key: value for key, value in direct.items() if value is not None}
     settings = parameters["settings"] or {}
@@ -58,7 +57,7 @@ def overrides_of(
         for key, value in settings.items()
         if not (going_on and key.rpartition(".")[2] in _BEGUN)
     }
-    return Overrides(given, parameters["preset"], suggested={} if are_images else _ROW_AUGMENT)
+    return Overrides(given, parameters["preset"])
 
 
 def without_features(config: RunConfig) -> RunConfig:
@@ -69,7 +68,7 @@ def without_features(config: RunConfig) -> RunConfig:
 
 
 def config_to_go_on(
-    config: RunConfig, fitted: RunConfig, image_set: ImageSet, rounds: int
+    config: RunConfig, fitted: RunConfig, image_set: Data, rounds: int
 ) -> RunConfig:
     """The fitted network, the phases of its heads, and other draws in every round."""
     config = without_features(config)
@@ -77,8 +76,7 @@ def config_to_go_on(
         "n_clusters": (fitted.n_clusters, config.n_clusters or image_set.n_classes),
         "network.backbone": (fitted.network.backbone, config.network.backbone),
         "network.sobel": (fitted.network.sobel, config.network.sobel),
-        "pixels a side": (fitted.data.size, image_set.side),
-        "channels": (len(fitted.network.mean or ()), image_set.channels),
+        **_shapes(fitted, image_set),
     }
     for name, (then, now) in changed.items():
         if then != now:
@@ -88,6 +86,15 @@ def config_to_go_on(
             )
     seed = derive_seed(config.train.seed, "warm start", rounds)
     return replace(config, network=fitted.network, train=replace(config.train, seed=seed))
+
+
+def _shapes(fitted: RunConfig, now: Data) -> dict[str, tuple[Any, Any]]:
+    if isinstance(now, VectorSet):
+        return {"features": (fitted.data.n_features, now.n_features)}
+    return {
+        "pixels a side": (fitted.data.size, now.side),
+        "channels": (len(fitted.network.mean or ()), now.channels),
+    }
 
 
 def _plain(value: Any) -> Any:

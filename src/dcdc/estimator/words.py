@@ -13,6 +13,8 @@ _PARAMETERS = {
     "train.device": "device",
     "train.seed": "random_state",
     "device": "device",
+    "network.backbone": "backbone",
+    "network.frozen": "fine_tune",
     "size": 'settings["data.size"]',
     "phases": 'settings["phases"]',
 }

@@ -84,7 +84,7 @@ def comma_separated(rows: Rows) -> str:
         [
             *("method", "title", "seeds"),
             *(f"{metric}{part}" for metric in METRICS for part in ("", "_spread", "_published")),
-            *("seconds", *_MEMORY, "devices"),
+            *("seconds", *_MEMORY, "devices", "features"),
         ]
     )
     for row in rows:
@@ -96,7 +96,10 @@ def comma_separated(rows: Rows) -> str:
         method, seeds = row.results[0].run.method, " ".join(map(str, row.seeds))
         memory = map(row.largest, _MEMORY)
         devices = "; ".join(dict.fromkeys(r.standing.metrics["device"] for r in row.finished))
-        writer.writerow([method, row.row.title, seeds, *scores, row.seconds, *memory, devices])
+        features = row.results[0].run.task.features
+        told = "" if features is None else features.told
+        figures = (*scores, row.seconds, *memory, devices, told)
+        writer.writerow([method, row.row.title, seeds, *figures])
     return text.getvalue()
 
 

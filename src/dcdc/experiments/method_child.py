@@ -19,13 +19,15 @@ import numpy as np
 import sklearn
 import torch
 
-from dcdc.data import load_images
+from dcdc.data import Data, ImageSet, VectorSet, load_data
 from dcdc.engine.observer import Observer
 from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.experiments.method_process import Relay
 from dcdc.experiments.method_runs import ENGINE_CHANGES, ERRORS, METHOD_FOLDER
 from dcdc.methods import Clustering, Context, Method
 from dcdc.metrics import partition_health, score
+from dcdc.networks.feature_vectors import VECTORS
+from dcdc.prepare.frozen_features import with_vectors
 from dcdc.report.reproduce import setting_text
 from dcdc.run import target_names
 from dcdc.run_folder import RunFolder
@@ -60,11 +62,8 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
     """`job` as MethodRun.job()."""
     sys.path += [place for place in job["path"] if place not in sys.path]
     folder, asked = RunFolder(Path(job["folder"])), job["asked"]
-    n_clusters, data = asked["n_clusters"], dict(asked["data"])
-    dataset, source = data.pop("dataset"), data.pop("source")
-    image_set = load_images(source, **data)
-    if dataset:
-        image_set = replace(image_set, known_as=dataset)
+    n_clusters, features = asked["n_clusters"], job.get("features")
+    image_set = _load(asked["data"], features)
     device = pick_device(job["device"]).type
     begun = folder.config_file.exists()
     folder.path.mkdir(parents=True, exist_ok=True)
@@ -94,7 +93,8 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
         "n_images": image_set.n_images,
         "n_clusters": n_clusters,
         "n_classes": image_set.n_classes,
-        "image_shape": list(image_set.image_shape),
+        **_shape(image_set),
+        **_backbone(features),
         "scores": None if targets is None else score(targets, found.assignments),
         "health": partition_health(probabilities).to_dict(),
         "seed": asked["seed"],
@@ -123,6 +123,35 @@ def _leave_with_the_parent() -> None:
     os._exit(1)
 
 
+def _load(asked: Mapping[str, Any], features: Mapping[str, Any] | None) -> Data:
+    data = dict(asked)
+    dataset, source = data.pop("dataset"), data.pop("source")
+    found = load_data(source, **data)
+    if isinstance(found, VectorSet):
+        return found
+    if features is not None:
+        shape = (found.n_images, features["n_features"])
+        mapped = np.memmap(features["file"], np.float32, mode="r", shape=shape)
+        return with_vectors(found, mapped)
+    return replace(found, known_as=dataset) if dataset else found
+
+
+def _shape(data: Data) -> dict[str, Any]:
+    if isinstance(data, ImageSet):
+        return {"image_shape": list(data.image_shape)}
+    return {"n_features": data.n_features}
+
+
+def _backbone(features: Mapping[str, Any] | None) -> dict[str, Any]:
+    """As in the metrics of a run; a method on pixels has none."""
+    if features is None:
+        return {}
+    if not features["backbone"]:
+        return {"backbone": {"name": VECTORS, "pretrained": None}}
+    named = {"name": features["backbone"], "frozen": True}
+    return {"backbone": named | {"pretrained": features["pretrained"]}}
+
+
 def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:
     """With lists as the tuples they were; a run of the engine is told where its images lie."""
     usual = method.settings()
@@ -130,7 +159,8 @@ def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:
         key: tuple(value) if isinstance(value, list) and isinstance(usual[key], tuple) else value
         for key, value in asked["settings"].items()
     }
-    if ENGINE_CHANGES in settings:
+    # Of a backbone's features it is told nothing: a run of vectors cannot read the images.
+    if ENGINE_CHANGES in settings and "backbone" not in asked:
         data = {key: value for key, value in asked["data"].items() if key != "dataset"}
         told = [f"data.{key}={setting_text(value)}" for key, value in data.items()]
         settings[ENGINE_CHANGES] = (*settings[ENGINE_CHANGES], *told)

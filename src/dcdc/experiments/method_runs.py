@@ -33,7 +33,10 @@ ENGINE_CHANGES = "changes"
 """The argument by which a method that is a run of the engine takes `section.key=value`."""
 _OWN_OPTIONS = {
     key: f"{{{key}}}"
-    for key in ("train.device", "data.source", "data.size", "data.target", "data.on_bad")
+    for key in (
+        *("train.device", "data.source", "data.size", "data.target", "data.on_bad"),
+        "data.column",
+    )
 } | {"train.seed": "{seeds} and {first_seed}"}
 _ABSENT = "absent"
 _RENAMED = {"settings.n_heaps": "settings.n_micro_clusters"}
@@ -52,6 +55,23 @@ class Task:
     device: str = "auto"
     named: Mapping[str, Any] = field(default_factory=dict)
     """Told in the names of the folders: what a person chose for the images."""
+    features: "Features | None" = None
+    """Feature vectors instead of pixels."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """On what feature vectors methods are compared, whoever made them."""
+
+    told: str
+    """In titles: what made them, and what trained that."""
+    backbone: str = ""
+    """The pretrained backbone that made them of the images; none: the source holds them."""
+    pretrained: Mapping[str, Any] | None = None
+    """What the backbone says of itself."""
+    file: str = ""
+    """float32, memory-mapped, where a backbone made them."""
+    n_features: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +92,9 @@ class MethodRun:
     @property
     def row(self) -> MethodRow:
         dataset = self.task.dataset
-        published = COMPARISON.get(self.method, {}).get(dataset)
+        # The paper's figures are from scratch, and never stand beside those on given features.
+        on_pixels = self.task.features is None
+        published = COMPARISON.get(self.method, {}).get(dataset) if on_pixels else None
         return MethodRow(dataset, find_method(self.method).title, published, self.method)
 
     def described(self) -> dict[str, Any]:
@@ -82,8 +104,10 @@ class MethodRun:
             "seed": self.seed,
             "n_clusters": self.task.n_clusters,
             "settings": dict(self.settings),
-            "data": asdict(self.task.data) | {"dataset": self.task.dataset},
+            "data": _told_data(self.task.data) | {"dataset": self.task.dataset},
         }
+        if self.task.features is not None and self.task.features.backbone:
+            asked["backbone"] = self.task.features.backbone
         plain: dict[str, Any] = json.loads(json.dumps(asked))
         return plain
 
@@ -94,6 +118,7 @@ class MethodRun:
             "folder": str(self.folder),
             "device": self.task.device,
             "method": asdict(find_method(self.method)),
+            "features": None if self.task.features is None else asdict(self.task.features),
             "path": sys.path,
         }
 
@@ -115,6 +140,15 @@ class MethodRun:
             return Standing("other", fault=error)
         epochs = metrics.get("epochs") or 0
         return Standing("done", metrics, {LAST: EpochScores(epochs, metrics["scores"] or {})})
+
+
+def _told_data(data: DataConfig) -> dict[str, Any]:
+    """Without what older folders do not have, where it says nothing."""
+    told = asdict(data)
+    for key in ("column", "n_features"):
+        if told[key] is None:
+            del told[key]
+    return told
 
 
 def plan(

@@ -1,7 +1,8 @@
-"""The methods of the paper's table, a control, and those that code outside the package adds.
+"""The methods of the paper's table, a control, those for feature vectors, and added ones.
 
-A method is a function `cluster(image_set, n_clusters, seed, context, *, ...settings)`. It never
-looks at `image_set.targets`. Its settings are keyword-only arguments, each with a type and a
+A method is a function `cluster(image_set, n_clusters, seed, context, *, ...settings)`. The type of
+`image_set` says what it takes: `ImageSet`, `VectorSet`, or `Data`, which is both. It never looks at
+`image_set.targets`. Its settings are keyword-only arguments, each with a type and a
 default; `dcdc compare --set NAME.KEY=VALUE` reads them from the signature.
 """
 

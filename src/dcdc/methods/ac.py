@@ -1,4 +1,4 @@
-"""Agglomerative clustering of pixels.
+"""Agglomerative clustering of pixels, or of feature vectors.
 
 Gowda and Krishna, Agglomerative clustering using the concept of mutual nearest neighbourhood, 1978,
 is what the paper cites: every image begins as a cluster, and the nearest two clusters become one
@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.preprocessing import normalize
 
-from dcdc.data import ImageSet
+from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import find_micro_clusters, pixels_of, principal_components
+from dcdc.methods.pixels import find_micro_clusters, principal_components
+from dcdc.methods.points import values_of
 
 _SMALLEST = 1e-6
 
 
 def cluster(
-    image_set: ImageSet,
+    image_set: Data,
     n_clusters: int,
     seed: int,
     _context: Context,
@@ -38,7 +39,7 @@ def cluster(
     n_micro_clusters: int = 1000,
 ) -> Clustering:
     """Up to `exact_up_to` images the seed changes nothing."""
-    points = pixels_of(image_set)
+    points = values_of(image_set)
     points -= points.mean(axis=0)
     if len(points) <= max(exact_up_to, n_micro_clusters, n_clusters):
         ward = AgglomerativeClustering(n_clusters, linkage="ward")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.config import RunConfig, parse_settings, with_values
-from dcdc.data import ImageSet
+from dcdc.data import Data, ImageSet
 from dcdc.methods.context import Clustering, Context
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.overrides import Overrides
@@ -55,7 +55,7 @@ def at_least_seven_steps(batch_size: int, image_set: ImageSet) -> int:
 
 def cluster_by_run(
     recipe: str | RunConfig | None,
-    image_set: ImageSet,
+    image_set: Data,
     seed: int,
     context: Context,
     settings: Mapping[str, Any],

@@ -1,4 +1,4 @@
-"""Non-negative matrix factorisation of pixels.
+"""Non-negative matrix factorisation of pixels, or of feature vectors without a value below 0.
 
 Lee and Seung, Learning the parts of objects by non-negative matrix factorization, 1999. An image is
 a sum of parts, with no part taken away; how much it has of each is its code, and K-Means groups the
@@ -20,13 +20,13 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF, MiniBatchNMF
 from sklearn.exceptions import ConvergenceWarning
 
-from dcdc.data import ImageSet
+from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import pixels_of
+from dcdc.methods.points import values_of
 
 
 def cluster(
-    image_set: ImageSet,
+    image_set: Data,
     n_clusters: int,
     seed: int,
     _context: Context,
@@ -43,7 +43,7 @@ def cluster(
         nmf = MiniBatchNMF(n_clusters, max_iter=passes, batch_size=batch_size, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # codes settle long before residuals
-        codes = nmf.fit_transform(pixels_of(image_set))
+        codes = nmf.fit_transform(values_of(image_set))
     codes *= np.linalg.norm(nmf.components_, axis=1)
     k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)
     return Clustering(k_means.fit_predict(codes).astype(np.int64), features=codes)

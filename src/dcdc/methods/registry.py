@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from dcdc.data import Data, VectorSet
+from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.errors import InputError, TrainingError
 from dcdc.methods.context import Clustering, Context
 from dcdc.registry import Registry
@@ -22,6 +22,8 @@ class Method:
     """In a table."""
     function: str
     """`module:function`, imported when it is asked for; another process finds it by this, too."""
+    non_negative: bool = False
+    """Whether it takes no value below 0."""
 
     def load(self) -> Callable[..., Clustering]:
         try:
@@ -38,6 +40,38 @@ class Method:
     def setting_types(self) -> dict[str, Any]:
         return get_type_hints(self.load())
 
+    def kinds(self) -> tuple[type, ...]:
+        """What it takes, by the type of its first argument: images where there is none."""
+        function = self.load()
+        first = next(iter(inspect.signature(function).parameters), "")
+        hint = get_type_hints(function).get(first, ImageSet)
+        return get_args(hint) or (hint,)
+
+    def require_fit(self, data: Data) -> None:
+        """Refuses data that the method cannot take at all."""
+        kinds, is_vectors = self.kinds(), isinstance(data, VectorSet)
+        if not isinstance(data, kinds):
+            if is_vectors:
+                raise InputError(f"{self.name} takes images, not feature vectors")
+            raise InputError(
+                f"{self.name} takes feature vectors, not images",
+                remedy="name the pretrained network that makes them by {backbone}",
+            )
+        if self.non_negative and isinstance(data, VectorSet):
+            n_below = _n_rows_below_zero(data)
+            if n_below:
+                raise InputError(
+                    f"{self.name} takes no value below 0, and {n_below:,} of {data.n_images:,} "
+                    "feature vectors have one"
+                )
+
+    def fits(self, data: Data) -> bool:
+        try:
+            self.require_fit(data)
+        except InputError:
+            return False
+        return True
+
     def cluster(
         self,
         image_set: Data,
@@ -48,6 +82,7 @@ class Method:
     ) -> Clustering:
         """Refuses what no method can do, and an answer that is none."""
         check_task(image_set, n_clusters)
+        self.require_fit(image_set)
         found = self.load()(image_set, n_clusters, seed, context or Context(), **settings)
         check_answer(found, image_set.n_images, n_clusters, self.name)
         return found
@@ -64,14 +99,19 @@ METHODS = _Methods("method", "dcdc.methods", {})
 
 
 def register_method(
-    name: str, function: str | Callable[..., Clustering], title: str | None = None
+    name: str,
+    function: str | Callable[..., Clustering],
+    title: str | None = None,
+    *,
+    non_negative: bool = False,
 ) -> None:
     """Adds a method under `name`, as `dcdc compare --methods` takes it.
 
     `function` is `cluster(image_set, n_clusters, seed, context, *, ...settings)`, or where it is
     found, as `module:function`. `dcdc compare` runs it in another process: it must be importable
-    there, so not of a script or inside another function. `title` stands in tables, by default the
-    name.
+    there, so not of a script or inside another function. The type of `image_set` says what it
+    takes: `ImageSet` (or nothing), `VectorSet`, or `Data`, which is both. `title` stands in tables,
+    by default the name. `non_negative`: it takes no feature vectors with values below 0.
     """
     if not isinstance(function, str):
         function = f"{function.__module__}:{function.__qualname__}"
@@ -80,7 +120,7 @@ def register_method(
         raise InputError(f"method name {name!r} must be of letters, digits, - and _")
     if not colon or module == "__main__" or "<" in place:
         raise InputError(f"method {name!r} is {function}: give a function that can be imported")
-    METHODS.register(name, Method(name, title or name, function))
+    METHODS.register(name, Method(name, title or name, function, non_negative))
 
 
 def find_method(name: str) -> Method:
@@ -98,6 +138,13 @@ def check_task(image_set: Data, n_clusters: int) -> None:
     rows = image_set.vectors if isinstance(image_set, VectorSet) else image_set.images
     if all((rows[i : i + 4096] == rows[:1]).all() for i in range(0, n_images, 4096)):
         raise InputError(f"all {n_images} images are the same: there is nothing to tell apart")
+
+
+def _n_rows_below_zero(data: VectorSet) -> int:
+    rows = data.vectors
+    return sum(
+        int((rows[at : at + 4096] < 0).any(axis=1).sum()) for at in range(0, len(rows), 4096)
+    )
 
 
 def check_answer(found: Clustering, n_images: int, n_clusters: int, method: str) -> None:
@@ -127,6 +174,14 @@ for _name, _title in {
     "dec": "DEC",
     "iic": "IIC",
     "pica": "PICA",
+    "gmm": "GMM",
+    "temi": "TEMI",
+    "turtle": "TURTLE",
     "dcdc": "DCDC",
 }.items():
-    register_method(_name, f"dcdc.methods.{_name.replace('-', '_')}:cluster", _title)
+    register_method(
+        _name,
+        f"dcdc.methods.{_name.replace('-', '_')}:cluster",
+        _title,
+        non_negative=_name == "nmf",
+    )

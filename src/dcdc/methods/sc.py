@@ -1,4 +1,4 @@
-"""Spectral clustering of pixels.
+"""Spectral clustering of pixels, or of the directions of feature vectors.
 
 Zelnik-Manor and Perona, Self-tuning spectral clustering, 2004, is what the paper cites: images are
 nodes, near ones are joined, and K-Means groups the leading eigenvectors of the graph. Up to
@@ -23,16 +23,17 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import normalize
 
-from dcdc.data import ImageSet
+from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import find_micro_clusters, pixels_of, principal_components
+from dcdc.methods.pixels import find_micro_clusters, principal_components
+from dcdc.methods.points import points_of
 
 _ROWS = 4096
 _SMALLEST = 1e-12
 
 
 def cluster(
-    image_set: ImageSet,
+    image_set: Data,
     n_clusters: int,
     seed: int,
     _context: Context,
@@ -56,9 +57,9 @@ def cluster(
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Graph is not fully connected")  # it may be so
-            found = spectral.fit_predict(pixels_of(image_set))
+            found = spectral.fit_predict(points_of(image_set))
         return Clustering(found.astype(np.int64))
-    points = principal_components(pixels_of(image_set), n_components, seed)
+    points = principal_components(points_of(image_set), n_components, seed)
     landmarks, _ = find_micro_clusters(points, max(n_landmarks, n_clusters), seed)
     vectors = singular_vectors(near_landmarks(points, landmarks, n_near), n_clusters)
     k_means = KMeans(n_clusters, n_init=n_init, random_state=seed)

@@ -23,6 +23,7 @@ from dcdc.networks.copy_group_norm import (
     share_statistics,
 )
 from dcdc.networks.patches import PatchBackbone
+from dcdc.networks.pretrained.python_modules import register_module
 
 __all__ = [
     "BACKBONES",
@@ -42,6 +43,7 @@ __all__ = [
     "convert_copy_group_norm",
     "copy_groups",
     "find_backbone",
+    "register_module",
     "share_statistics",
     "weight_gradients_on",
 ]

@@ -83,6 +83,7 @@ BACKBONE_SCHEMES: Registry[Scheme] = Registry(
         "hf": "dcdc.networks.pretrained.huggingface:hugging_face_backbone",
         "torchvision": "dcdc.networks.pretrained.torchvision_models:torchvision_backbone",
         "file": "dcdc.networks.pretrained.model_files:file_backbone",
+        "module": "dcdc.networks.pretrained.python_modules:registered_module",
     },
 )
 

@@ -163,16 +163,17 @@ class ClusteringNetwork(nn.Module):
             if len(names) == 1:
                 assign[names[0]] = _softmax(self.heads[names[0]](features))
             else:
-                assign |= zip(names, map(_softmax, self._logits(names, features)), strict=True)
+                assign |= zip(names, self._shares(names, features), strict=True)
         return NetworkOutput(features, assign)
 
-    def _logits(self, names: tuple[str, ...], features: Tensor) -> tuple[Tensor, ...]:
-        """The logits of several sub-heads by one product: they may be many, and each is small."""
+    def _shares(self, names: tuple[str, ...], features: Tensor) -> tuple[Tensor, ...]:
+        """Of the sub-heads of a role by one product: they may be many, and each is small."""
         heads = [head for name in names if isinstance(head := self.heads[name], nn.Linear)]
         weight = torch.cat([head.weight for head in heads])
         bias = torch.cat([head.bias for head in heads])
-        return F.linear(features, weight, bias).chunk(len(names), dim=1)
+        logits = F.linear(features, weight, bias).view(len(features), len(names), -1)
+        return _softmax(logits).unbind(dim=1)
 
 
 def _softmax(logits: Tensor) -> Tensor:
-    return torch.softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=1)
+    return torch.softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)

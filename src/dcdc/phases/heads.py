@@ -22,12 +22,13 @@ from dcdc.data.vector_store import VectorStore
 from dcdc.engine.cluster_head_start import initialise_by_k_means
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.neighbours import choose_partners, find_neighbours
-from dcdc.engine.objectives import Objective, StepTools, Terms
+from dcdc.engine.objectives import Objective, StepTools, Terms, as_it_is
 from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import OriginalAndPerturbed, VectorPairs
 from dcdc.errors import InputError
 from dcdc.losses import LOSSES, LossFunction
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.phases.sub_head_losses import SubHeadLosses
 
 NEIGHBOURS = "neighbours"
 
@@ -187,7 +188,8 @@ class HeadsLoss:
     """A loss over each head's assignments of both copies: the two contrastive views, or another."""
 
     def __init__(self, loss: LossFunction, tools: StepTools) -> None:
-        self._loss, self.tools = tools.compiled(loss), tools
+        self._losses = SubHeadLosses(tools.compiled(loss), at_once=tools.compiled is as_it_is)
+        self.tools = tools
 
     def loss(
         self, network: ClusteringNetwork, copies: tuple[Tensor, ...], heads: Sequence[str]
@@ -199,7 +201,7 @@ class HeadsLoss:
         for head in heads:
             names = network.sub_heads(head)
             pairs = [(assign[name], assign_perturbed[name]) for name in names]
-            losses = [self._loss(*self.tools.gather(*pair)) for pair in pairs]
+            losses = self._losses([self.tools.gather(*pair) for pair in pairs])
             totals.append(_mean([loss.total for loss in losses]))
             for term in losses[0].terms:
                 terms[f"{head}/{term}"] = _mean([loss.terms[term] for loss in losses])

@@ -122,7 +122,9 @@ def build_model(
         network,
         original_copy(config),
         device=device,
-        autocast=partial(autocast, device, resolve_precision(config.train.precision, device)),
+        autocast=partial(
+            autocast, device, resolve_precision(config.train.precision, device, config.network)
+        ),
         config=to_mapping(config),
         processes=processes,
     )
@@ -175,6 +177,8 @@ def build_training(
         network.load_finished(weights)
     else:
         load_pretrained(config, network)
+    if config.network.frozen:
+        network.freeze_backbone()
     if processes.joined:
         share_statistics(network, processes)
     store = open_data(config, model, image_set, observer)
@@ -223,8 +227,6 @@ def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
     load_weights = find_backbone(config.network.backbone).load_weights
     if load_weights is not None:
         load_weights(network.backbone)
-    if config.network.frozen:
-        network.freeze_backbone()
 
 
 def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer: Observer) -> Store:

@@ -26,8 +26,6 @@ class Overrides:
     preset: str | RunConfig | None = None
     """A named recipe, or one of the caller's own; None: that of the images."""
     mapping: Mapping[str, Any] = field(default_factory=dict)
-    suggested: Mapping[str, Any] = field(default_factory=dict)
-    """Laid over a suggestion before anything else: what the caller knows of its images."""
 
     @property
     def given(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dcdc.config import DataConfig, RunConfig, from_mapping, to_mapping, with_values
+from dcdc.config import DataConfig, RunConfig, from_mapping, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet, built_in_name, label_column_of, load_data
 from dcdc.networks import find_backbone
 from dcdc.prepare.overrides import Overrides, recipe_of
@@ -27,6 +27,7 @@ from dcdc.runtime.processes import ALONE, Processes
 
 Read = Callable[[DataConfig, int], Data]
 """Of a config's data, and the largest side that images of any size are brought to."""
+Adjust = Callable[[RunConfig, Data], RunConfig]
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,19 @@ class Prepared:
 
 
 def prepare_run(
-    source: str | Path | Data,
+    source: str | Path | Data | Callable[[int], Data],
     overrides: Overrides,
     processes: Processes = ALONE,
     *,
     read: Read | None = None,
-    adjust: Callable[[RunConfig], RunConfig] = lambda config: config,
+    adjust: Adjust = lambda config, _: config,
 ) -> Prepared:
     """The preset that is asked for, or that of the source's own name, or what the images suggest;
     overrides laid over it once; resolved once against the images and the machine.
 
-    `read` loads a source that is no `ImageSet` yet. `adjust` has the last word before the config is
-    resolved. Of several `processes` the first decides.
+    `read` loads a source that is no `ImageSet` yet; a source that is a function loads itself, up to
+    the side that it is given. `adjust` has the last word before the config is resolved. Of several
+    `processes` the first decides.
     """
     named = overrides.given.get("network.backbone")
     overrides = from_scratch(overrides)
@@ -62,8 +64,10 @@ def prepare_run(
     at_hand: Data | None = None
     if isinstance(source, ImageSet | VectorSet):
         at_hand, known_as = source, source.known_as
-    else:
+    elif isinstance(source, str | Path):
         known_as = built_in_name(source)
+    else:
+        known_as = ""
     chosen, passed_over = choose_recipe(known_as, overrides)
     start = asked if chosen is None else overrides.over(recipe_of(chosen))
     device = start.train.device
@@ -71,11 +75,13 @@ def prepare_run(
     if chosen is None:
         backbone, by_itself = choose_backbone(named, overrides)
     data = start.data
-    if at_hand is None:
+    if isinstance(source, str | Path):
         data = with_label_column(replace(data, source=str(source)), start.n_clusters)
 
     def read_up_to(side: int) -> Data:
-        return at_hand if at_hand is not None else (read or read_plainly)(data, side)
+        if at_hand is not None:
+            return at_hand
+        return source(side) if callable(source) else (read or read_plainly)(data, side)
 
     images = read_up_to(_largest_side(device, backbone))
     if by_itself and not (isinstance(images, ImageSet) and are_photos(images)):
@@ -83,7 +89,7 @@ def prepare_run(
         usual = largest_side_for(device)
         if isinstance(images, ImageSet) and images.side > usual:
             images = read_up_to(usual)
-    fine_tune = start.network.backbone == named and overrides.given.get("network.frozen") is False
+    fine_tune = backbone is not None and overrides.given.get("network.frozen") is False
 
     def decide() -> RunConfig:
         config = start
@@ -91,9 +97,9 @@ def prepare_run(
             suggested = suggest_for(
                 images, start.n_clusters, device, pretrained=backbone, fine_tune=fine_tune
             )
-            config = overrides.over(with_values(suggested, overrides.suggested))
+            config = overrides.over(suggested)
         config = replace(config, data=data)
-        return resolve(adjust(config), images, processes.size)
+        return resolve(adjust(config, images), images, processes.size)
 
     config = config_of_first(processes, decide)
     recipe = chosen if isinstance(chosen, str) else None

@@ -35,7 +35,7 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
         _check_phases_of_vectors(config, has_copies=has_copies)
     train = config.train
     device = pick_device(train.device)
-    precision = resolve_precision(train.precision, device)
+    precision = resolve_precision(train.precision, device, network)
     resolved = replace(
         config,
         n_clusters=n_clusters,
@@ -179,8 +179,11 @@ def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
             )
 
 
-def resolve_precision(chosen: Precision, device: torch.device) -> Precision:
-    return usual_precision(device) if chosen == "auto" else chosen
+def resolve_precision(chosen: Precision, device: torch.device, network: NetworkConfig) -> Precision:
+    """Stored features are computed once, and read in full precision: the rest takes seconds."""
+    if chosen != "auto":
+        return chosen
+    return "float32" if has_stored_features(network) else usual_precision(device)
 
 
 def count_clusters(asked_for: int | None, image_set: Data) -> int:

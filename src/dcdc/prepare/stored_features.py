@@ -123,5 +123,7 @@ def _key(model: TrainedModel, image_set: ImageSet) -> str:
         precision,
     )
     digest.update(repr(told).encode())
+    # of a module from Python, whose code may change beside equal weights
+    digest.update(getattr(network.backbone, "fingerprint", "").encode())
     digest.update(content_digest(image_set.images).encode())
     return f"features-{digest.hexdigest()[:32]}"

@@ -25,7 +25,8 @@ def suggest_for(
     """`pretrained`: the backbone whose features to take, frozen or fine-tuned."""
     if isinstance(image_set, VectorSet):
         found = count_clusters(n_clusters, image_set)
-        return on_features(image_set.n_images, found, VECTORS)
+        config = on_features(image_set.n_images, found, VECTORS)
+        return _quick(config) if image_set.vectors.size <= FEW_NUMBERS else config
     if pretrained is not None:
         found = count_clusters(n_clusters, image_set)
         chosen = fine_tuned if fine_tune else on_features
@@ -148,6 +149,9 @@ def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
     )
 
 
+FEW_NUMBERS = 2**20
+"""In feature vectors. A step is then short: two threads would wait for each other, and an
+evaluation takes as long as some steps."""
 N_HEADS = 16
 """Over stored features they cost seconds. Each has a K-Means start of its own, and the one with the
 lowest loss answers: its ACC is among the best of them (docs/log.md)."""
@@ -174,6 +178,16 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
             ),
         ),
     )
+
+
+MOST_EPOCHS_OF_FEW = 50
+"""Of few feature vectors: more change no answer (iris, wine and the like), and take seconds."""
+
+
+def _quick(config: RunConfig) -> RunConfig:
+    epochs = min(config.epochs, MOST_EPOCHS_OF_FEW)
+    values = {"train.threads": 1, "train.evaluate_every": max(1, epochs // 20)}
+    return with_values(config, values | {"heads.epochs": epochs})
 
 
 def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
