@@ -195,7 +195,8 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
                 found.append(f"{between} are not scored alike: {without} had no targets.")
         elif not np.array_equal(ours.targets, theirs.targets):
             found.append(f"{between} are scored against different classes of the same images.")
-        if ours.metrics.get("image_shape") != theirs.metrics.get("image_shape"):
+        shapes = [each.metrics.get("image_shape") for each in (ours, theirs)]
+        if shapes[0] != shapes[1] and None not in shapes:  # feature vectors have none
             found.append(f"{between} saw the images at different sizes.")
         if mark(ours.backbone) != mark(theirs.backbone):
             found.append(
