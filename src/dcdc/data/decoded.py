@@ -20,7 +20,7 @@ from dcdc.data.row_cache import Block, RowSource, Shape, cached_rows, kept_note
 from dcdc.errors import InputError
 from dcdc.runtime.environment import available_cores
 
-USUAL_SIDES = (8, 16, 28, 32, 64, 96, 128, 224)
+USUAL_SIDES = (8, 16, 28, 32, 64, 96, 128, 160, 192, 224)
 LARGEST_SIDE = 96  # unless asked for: as far as the paper goes
 _SAMPLE_RUNS, _SAMPLE_RUN = 16, 64  # of headers, spread over the set
 _BLOCK_ROWS, _BLOCK_BYTES = 256, 64 * 2**20  # in memory at a time

@@ -173,12 +173,12 @@ def build_training(
     with, instead of drawn ones and what the images give a backbone."""
     model = build_model(config, processes, for_training=True)
     network, device = model.network, model.device
-    if weights is not None:
-        network.load_finished(weights)
-    else:
+    if weights is None:
         load_pretrained(config, network)
-    if config.network.frozen:
-        network.freeze_backbone()
+    else:
+        network.load_finished(weights)
+        if config.network.frozen:
+            network.freeze_backbone()
     if processes.joined:
         share_statistics(network, processes)
     store = open_data(config, model, image_set, observer)
@@ -223,10 +223,12 @@ def build_training(
 
 
 def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
-    """The weights of a pretrained backbone, which begins with them; others stay as drawn."""
+    """The weights of a pretrained backbone, frozen where the config has it so; others stay drawn."""
     load_weights = find_backbone(config.network.backbone).load_weights
     if load_weights is not None:
         load_weights(network.backbone)
+    if config.network.frozen:
+        network.freeze_backbone()
 
 
 def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer: Observer) -> Store:
