@@ -204,3 +204,31 @@ def test_steps_before_and_after_are_as_recorded(title):
     if version is not None:
         found = timed(before.replace("d228c61", version), after)
     assert f"| {title} | {timed(before, number)} | {found}" in SECTIONS["The engine on a GPU"]
+
+
+FEATURES = {
+    "STL-10's test part, 8,000, lossy copies": "stl10",
+    "CIFAR-10's test part, 10,000": "cifar10",
+}
+
+
+@pytest.mark.parametrize(("row", "name"), FEATURES.items())
+def test_figures_with_a_pretrained_backbone_are_those_of_their_records(row, name):
+    """Every seed, the medians, and the fine-tuned run beside the frozen one."""
+    section = SECTIONS["Photos with a pretrained backbone"]
+    frozen, tuned = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", section, flags=re.MULTILINE)
+    record = json.loads((DOCS / f"runs/features/efficientnet-lite0-{name}-test.json").read_text())
+    each, medians = {}, {}
+    for method in ("k_means", "dcdc"):
+        found = [seed[method] for seed in record["seeds"]]
+        each[method] = " ".join(dotted(scores["acc"]) for scores in found)
+        medians[method] = " / ".join(
+            dotted(statistics.median(scores[metric] for scores in found)) for metric in METRICS
+        )
+    cells = [cell.strip(" *") for cell in frozen.split("|")]
+    assert cells[:4] == [each["k_means"], each["dcdc"], medians["k_means"], medians["dcdc"]]
+    path = DOCS / f"runs/features/efficientnet-lite0-h200-{name}-test.json"
+    runs = {run["name"]: run["scores"] for run in json.loads(path.read_text())}
+    cells = [cell.strip(" *") for cell in tuned.split("|")]
+    for cell, kept in ((cells[0], "frozen"), (cells[2], "fine-tuned")):
+        assert cell == " / ".join(dotted(runs[kept][metric]) for metric in METRICS)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dcdc.networks import ClusteringNetwork, NetworkOutput
 
+_PARTS_JOINED = 32
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 
 
@@ -81,7 +82,18 @@ def _answer(output: NetworkOutput) -> Tensor:
 
 
 def _as_array(parts: Iterable[Tensor]) -> np.ndarray:
-    return torch.cat(list(parts)).float().cpu().numpy()
+    """Joined a few at a time: thousands of small parts among the large tensors of forward passes
+    would keep the memory of these from being used again."""
+    waiting: list[Tensor] = []
+    blocks: list[Tensor] = []
+    for part in parts:
+        waiting.append(part)
+        if len(waiting) == _PARTS_JOINED:
+            blocks.append(torch.cat(waiting).float().cpu())
+            waiting.clear()
+    if waiting or not blocks:
+        blocks.append(torch.cat(waiting).float().cpu())
+    return (blocks[0] if len(blocks) == 1 else torch.cat(blocks)).numpy()
 
 
 def _outputs(

@@ -223,7 +223,7 @@ def build_training(
 
 
 def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
-    """The weights of a pretrained backbone, frozen where the config has it so; others stay drawn."""
+    """The weights of a pretrained backbone, frozen where the config says so."""
     load_weights = find_backbone(config.network.backbone).load_weights
     if load_weights is not None:
         load_weights(network.backbone)
