@@ -160,6 +160,16 @@ def test_what_images_cannot_bear_is_refused_in_a_line(photos):
         chosen(photos, {"network.backbone": "efficientnet-lite"})
 
 
+def test_one_row_is_refused_in_a_line(tmp_path):
+    file = tmp_path / "one.npy"
+    np.save(file, np.ones((1, 4), np.float32))
+    with pytest.raises(InputError, match=r"one\.npy has 1 row") as refused:
+        chosen(str(file), {"n_clusters": 2})
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="1 images cannot fill 2 clusters"):
+        chosen(from_vectors(np.ones((1, 4)), may_be_equal=True), {"n_clusters": 2})
+
+
 def test_resolving_twice_changes_nothing(vectors, photos):
     for data, values in ((vectors, {}), (photos, {"network.backbone": EFFICIENTNET})):
         config = chosen(data, values).config

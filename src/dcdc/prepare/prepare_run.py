@@ -150,7 +150,7 @@ def how_to_read(data: DataConfig) -> dict[str, Any]:
     """What `load_data` takes of a config."""
     wanted = asdict(data)
     del wanted["source"], wanted["n_features"]
-    return wanted
+    return wanted | {"at_least": 2}
 
 
 def with_label_column(data: DataConfig, n_classes: int | None) -> DataConfig:

@@ -79,7 +79,7 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
         n_steps, fewest_epochs = 1_000, 20
     batch_size = max(2, min(max(32, 5 * n_clusters), 300, n_images // 2))
     # Half of the epochs train one head, half train both in turn.
-    steps_per_epoch = 1.5 * (n_images // batch_size)
+    steps_per_epoch = 1.5 * max(1, n_images // batch_size)
     epochs = round(n_steps / steps_per_epoch)
     return RunConfig(
         n_clusters=n_clusters,
@@ -168,7 +168,7 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
         ),
         phases=(
             Heads(
-                epochs=max(2, -(-400 // (n_images // batch_size))),
+                epochs=max(2, -(-400 // max(1, n_images // batch_size))),
                 batch_size=batch_size,
                 n_repeats=1,
                 order="joint",
