@@ -46,6 +46,7 @@ def runs_of(tmp_path):
     return sorted((tmp_path / "runs/reproduce/cifar100-20").glob("*/metrics.json"))
 
 
+@pytest.mark.slow
 def test_the_first_call_trains_and_the_second_trains_nothing(dcdc, repeat, tmp_path):
     code, out, err = dcdc(*repeat, "--list")
     assert (code, err) == (0, "")

@@ -122,11 +122,13 @@ def check(found, n_rows, width, dtype="float32"):
     ("name", "write", "dtype", "options"),
     [
         ("a.npy", write_npy, np.float32, {}),
-        ("a.npy", write_npy, np.float64, {}),
-        ("a.npy", write_npy, np.float32, {"order": "F"}),
+        pytest.param("a.npy", write_npy, np.float64, {}, marks=pytest.mark.slow),
+        pytest.param("a.npy", write_npy, np.float32, {"order": "F"}, marks=pytest.mark.slow),
         ("a.safetensors", write_safetensors, np.float32, {}),
         ("a.parquet", write_parquet, np.float32, {}),
-        ("a.parquet", write_parquet, np.float32, {"fixed": True}),
+        pytest.param(
+            "a.parquet", write_parquet, np.float32, {"fixed": True}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_vectors_are_read_in_little_memory(tmp_path, name, write, dtype, options):
@@ -137,6 +139,7 @@ def test_vectors_are_read_in_little_memory(tmp_path, name, write, dtype, options
     assert found["peak"] < N_ROWS * WIDTH * 4 / 2
 
 
+@pytest.mark.slow
 def test_a_table_is_read_in_little_memory(tmp_path):
     path = write_csv(tmp_path / "a.csv", 64_000, 300, np.float32)
     n_bytes = path.stat().st_size

@@ -48,7 +48,8 @@ def test_the_input_of_an_onnx_model_is_named_vectors(vector_run_once, tmp_path):
     assert "may have learnt from labels" in told["weights"]
 
 
-@pytest.mark.parametrize("kind", [pytest.param("onnx", marks=pytest.mark.slow), "torch"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["onnx", "torch"])
 def test_over_a_frozen_backbone_images_are_resized_as_in_training(frozen_run_once, kind, tmp_path):
     if kind == "onnx":
         needs_onnx()

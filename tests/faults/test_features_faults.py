@@ -69,9 +69,8 @@ def vectors(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(
-    "kind", ["vectors", pytest.param("frozen", marks=[needs_weights, pytest.mark.slow])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["vectors", pytest.param("frozen", marks=needs_weights)])
 def test_a_run_that_was_killed_ends_bit_for_bit_as_an_undisturbed_one(
     kind, vectors, photo_folder, tmp_path
 ):
@@ -95,10 +94,8 @@ def test_a_run_that_was_killed_ends_bit_for_bit_as_an_undisturbed_one(
 
 
 @needs_weights
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_features_are_computed_says_how_to_go_on(
     number, code, photo_folder, tmp_path
 ):
