@@ -22,7 +22,7 @@ from dcdc.config import (
     to_mapping,
     with_values,
 )
-from dcdc.data import Data, VectorSet
+from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.model_card import model_card
@@ -36,7 +36,9 @@ from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.pretrained import keep_files, spec_of_kept
 from dcdc.prepare.assembly import build_model, build_training, open_data
+from dcdc.prepare.frozen_features import with_vectors
 from dcdc.prepare.resolve import has_stored_features, perturbed_copy, resolve
+from dcdc.prepare.stored_features import stored_features
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.environment import own_commit, own_version
@@ -154,7 +156,7 @@ def _run(
 
     def write() -> None:
         if processes.is_first:
-            metrics["baselines"] = _baselines(config, image_set, baselines)
+            metrics["baselines"] = _baselines(config, training.model, image_set, baselines)
         if folder is not None:
             _write_results(folder, image_set, training.model, assigned, metrics)
 
@@ -319,11 +321,15 @@ def backbone_of(config: RunConfig) -> dict[str, Any]:
 
 
 def _baselines(
-    config: RunConfig, image_set: Data, methods: Mapping[str, Baseline]
+    config: RunConfig, model: TrainedModel, image_set: Data, methods: Mapping[str, Baseline]
 ) -> dict[str, dict[str, float]]:
-    if image_set.targets is None:
+    """Beside heads on a frozen backbone they group its features: figures of one origin in a row."""
+    if image_set.targets is None or not methods:
         return {}
     assert config.n_clusters is not None
+    if config.network.frozen and isinstance(image_set, ImageSet):
+        image_set = with_vectors(image_set, stored_features(model, image_set))
+    assert image_set.targets is not None
     return {
         title: score(image_set.targets, method(image_set, config.n_clusters, config.train.seed))
         for title, method in methods.items()

@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from dcdc.data import VectorSet
+from dcdc.methods import Method
 from dcdc.networks.pretrained.efficientnet_lite0 import is_available
 from feature_runs import FROZEN, QUICK, some_vectors, write_photos
 
@@ -115,6 +117,36 @@ def test_a_fine_tuned_backbone_is_told_from_a_frozen_one(dcdc, photo_folder, tmp
     assert code == 0, err
     code, out, err = dcdc("evaluate", "run")
     assert MARK.format(how="fine-tuned") in out.splitlines()
+
+
+@pytest.mark.skipif(not is_available(), reason="EfficientNet-Lite0 is not installed")
+def test_a_baseline_beside_a_frozen_backbone_groups_its_features(
+    dcdc, photo_folder, tmp_path, monkeypatch
+):
+    """Figures of pixels do not stand in a row with those of pretrained features."""
+    seen = []
+    own = Method.cluster
+
+    def noted(method, data, *how):
+        seen.append(data)
+        return own(method, data, *how)
+
+    monkeypatch.setattr(Method, "cluster", noted)
+    flags = (
+        *("fit", photo_folder, "--backbone", FROZEN["network.backbone"], "--epochs", 1),
+        *("--device", "cpu", "--run", "run", "--no-report"),
+        *settings(**{"network.input_size": 32, "train.threads": 1}),
+    )
+    code, _, err = dcdc(*flags, "--baseline", "k-means")
+    assert code == 0, err
+    (data,) = seen
+    assert isinstance(data, VectorSet)
+    assert data.n_features == 1280
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["baselines"].keys() == {"K-Means"}
+    code, _, err = dcdc(*flags, "--overwrite", "--baseline", "dec")
+    assert code == 2
+    assert "--baseline dec groups images, and this run groups features" in err
 
 
 def test_a_run_from_scratch_has_no_mark(dcdc, finished):

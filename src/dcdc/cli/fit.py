@@ -122,9 +122,9 @@ def fit(
     run_path = run_folder or _default_run(source)
     if not resume and not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
-    baselines = _baselines(baseline or [])
+    methods = _methods(baseline or [])
     with joined_processes(asked.train.device) as processes:
-        manner = _Manner(quiet, baselines, tensorboard, report, processes)
+        manner = _Manner(quiet, methods, tensorboard, report, processes)
 
         def goes_on() -> bool:
             return resume or _is_started_again(run_path, overwrite)
@@ -152,7 +152,8 @@ class _Manner:
     """What changes nothing in the answer."""
 
     quiet: bool
-    baselines: dict[str, "Baseline"]
+    methods: "list[Method]"
+    """To be scored beside."""
     tensorboard: bool
     report: bool
     processes: "Processes"
@@ -175,6 +176,7 @@ def _start(
     if processes.is_first and run_path.exists() and not overwrite:
         RunFolder.create(run_path)  # refuses before minutes go into reading images
     prepared = prepare_run(source, overrides, processes, read=manner.read)
+    _require_fitting(manner.methods, prepared)
     folder = None
     if processes.is_first:
         folder = RunFolder.create(run_path, overwrite=overwrite)
@@ -224,7 +226,7 @@ def _train(
                 folder=folder,
                 resume=resume,
                 observer=observer,
-                baselines=manner.baselines,
+                baselines=_baselines(manner.methods),
                 processes=manner.processes,
             )
     except Interrupted as stopped:
@@ -254,16 +256,34 @@ def _way_on(run_path: Path) -> str:
     return f"start the same command again with --resume, and the run {where}"
 
 
-def _baselines(names: list[str]) -> dict[str, "Baseline"]:
-    """By their titles; refuses an unknown one before anything is read."""
+def _methods(names: list[str]) -> "list[Method]":
+    """Refuses an unknown one before anything is read."""
     if not names:
-        return {}
+        return []
     from dcdc.methods import find_method
+
+    return [find_method(name) for name in names]
+
+
+def _require_fitting(methods: "list[Method]", prepared: "Prepared") -> None:
+    """Refuses, before minutes go into training, what cannot group features."""
+    from dcdc.data import VectorSet
+    from dcdc.prepare.resolve import has_stored_features
+
+    for method in methods if has_stored_features(prepared.config.network) else ():
+        if VectorSet not in method.kinds():
+            raise InputError(
+                f"--baseline {method.name} groups images, and this run groups features: choose "
+                "k-means, gmm, sc, ac, temi or turtle, or --backbone scratch"
+            )
+
+
+def _baselines(methods: "list[Method]") -> dict[str, "Baseline"]:
+    """By their titles."""
 
     def answer_of(method: "Method") -> "Baseline":
         return lambda images, n_clusters, seed: method.cluster(images, n_clusters, seed).assignments
 
-    methods = [find_method(name) for name in names]
     return {method.title: answer_of(method) for method in methods}
 
 
