@@ -177,8 +177,7 @@ class TestOnAGpu:
 
     @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
     def test_a_captured_byol_step_and_its_target(self, tiny_config, tiny_set, precision):
-        """By a deep backbone, whose weights have twins in bfloat16; steps are short, or Adam would
-        make whole ones of last digits."""
+        """By a deep backbone; steps are short, or Adam would make whole ones of last digits."""
         values = {"phases": ("byol", "heads"), "byol.epochs": 1, "network.backbone": "resnet18"}
         values |= {"byol.batch_size": 16, "train.device": "cuda", "train.compile": "off"}
         losses, targets = [], []

@@ -87,3 +87,33 @@ def test_slower_parameters_move_as_by_a_lower_rate(fused, of_rate):
             optimiser.step()
     torch.testing.assert_close(together[0], slow[0])
     torch.testing.assert_close(together[1], fast[1])
+
+
+def test_a_checkpoint_of_the_flat_adam_goes_on():
+    """Until 0.2 weights that train together had one count of steps on CUDA, and all had moments
+    from the start, those too that never had a gradient. The names in the file were these."""
+    drawn = torch.Generator().manual_seed(2)
+    found, expected = weights(), weights()
+    saved = {}
+    for number, weight in enumerate(found):
+        rests = number == 2
+        saved[f"{number}/step"] = torch.tensor(0.0 if rests else 7.0)
+        for name in ("exp_avg", "exp_avg_sq"):
+            moments = torch.rand(weight.shape, generator=drawn)
+            saved[f"{number}/{name}"] = moments.zero_() if rests else moments
+    adam = Adam(found, torch.tensor(1e-2), fused=True)
+    adam.load_named_state(saved)
+    reference = torch.optim.Adam(expected, lr=1e-2)
+    state = reference.state_dict()
+    for key, value in saved.items():
+        number, _, name = key.partition("/")
+        state["state"].setdefault(int(number), {})[name] = value
+    reference.load_state_dict(state)
+    for optimiser, some in ((adam, found), (reference, expected)):
+        drawn.manual_seed(3)
+        for _ in range(2):
+            for weight in some:
+                weight.grad = torch.empty_like(weight).normal_(generator=drawn)
+            optimiser.step()
+    for left, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(left, right)

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dcdc.engine.optimiser import Optimiser
+from dcdc.engine.optimiser import Adam
 from dcdc.engine.step import EagerStep
 
 _WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
@@ -122,7 +122,7 @@ def unchanged(step: EagerStep) -> Iterator[None]:
     try:
         yield
     finally:
-        step.network.load_state_dict(kept)  # in place, and tells an optimiser that keeps twins
+        step.network.load_state_dict(kept)  # in place
         for key, tensor in _state(step.optimiser).items():
             if key in state:
                 tensor.copy_(state[key])
@@ -131,7 +131,7 @@ def unchanged(step: EagerStep) -> Iterator[None]:
         step.generator.set_state(generator_state)
 
 
-def _state(optimiser: Optimiser) -> dict[tuple[int, str], Tensor]:
+def _state(optimiser: Adam) -> dict[tuple[int, str], Tensor]:
     return {
         (id(parameter), name): value
         for parameter, values in optimiser.state.items()

@@ -4,7 +4,6 @@ That one imports torch's compiler, whether or not anything is compiled: 1.5 s an
 process that trains, more than a short training on a laptop takes.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -14,24 +13,26 @@ from torch.optim.adam import adam
 BETAS, EPS = (0.9, 0.999), 1e-8
 
 
-class Optimiser(ABC):
-    """What steps, trainer and checkpoints know of one."""
-
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float | Tensor) -> None:
-        """`lr` is a tensor where a captured step reads it."""
+class Adam:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float | Tensor,
+        betas: tuple[float, float] = BETAS,
+        *,
+        fused: bool = False,
+        slower: Iterable[nn.Parameter] = (),
+        factor: float = 1.0,
+    ) -> None:
+        """`lr` is a tensor where a captured step reads it; `slower` are those of the parameters
+        whose rate is `factor` times the others'."""
         self.parameters = list(parameters)
         self.lr = lr
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
         """Of the parameters that have had a gradient."""
-
-    @abstractmethod
-    def step(self) -> None:
-        """Parameters without a gradient are left alone."""
-
-    @property
-    def flat_gradients(self) -> list[Tensor]:
-        """Those that are not in any `parameter.grad`."""
-        return []
+        self.betas = betas
+        self.fused = fused
+        self.slower, self.factor = {id(parameter) for parameter in slower}, factor
 
     def zero_grad(self) -> None:
         for parameter in self.parameters:
@@ -46,33 +47,14 @@ class Optimiser(ABC):
         }
 
     def load_named_state(self, named: Mapping[str, Tensor]) -> None:
+        """Files know one layout; a fused step walks through a weight's memory and its moments'."""
         for key, value in named.items():
             number, _, name = key.partition("/")
-            self._load(self.parameters[int(number)], name, value)
-
-    def _load(self, parameter: nn.Parameter, name: str, value: Tensor) -> None:
-        self.state[parameter][name].copy_(value)
-
-
-class Adam(Optimiser):
-    def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        lr: float | Tensor,
-        betas: tuple[float, float] = BETAS,
-        *,
-        fused: bool = False,
-        slower: Iterable[nn.Parameter] = (),
-        factor: float = 1.0,
-    ) -> None:
-        """`slower` are those of the parameters whose rate is `factor` times the others'."""
-        super().__init__(parameters, lr)
-        self.betas = betas
-        self.fused = fused
-        self.slower, self.factor = {id(parameter) for parameter in slower}, factor
+            self._state_of(self.parameters[int(number)])[name].copy_(value)
 
     @torch.no_grad()
     def step(self) -> None:
+        """Parameters without a gradient are left alone."""
         moving = [parameter for parameter in self.parameters if parameter.grad is not None]
         slower = [parameter for parameter in moving if id(parameter) in self.slower]
         self._move([parameter for parameter in moving if id(parameter) not in self.slower], self.lr)
@@ -109,8 +91,3 @@ class Adam(Optimiser):
 
     def _home_of_steps(self, parameter: nn.Parameter) -> torch.device:
         return parameter.device if self.fused else torch.device("cpu")
-
-    def _load(self, parameter: nn.Parameter, name: str, value: Tensor) -> None:
-        """Files know one layout; a fused step walks through a weight's memory and its moments'."""
-        self._state_of(parameter)
-        super()._load(parameter, name, value)

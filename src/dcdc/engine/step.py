@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
-from dcdc.engine.optimiser import Optimiser
+from dcdc.engine.optimiser import Adam
 from dcdc.networks import ClusteringNetwork, WeightGradientStream, weight_gradients_on
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
@@ -25,7 +25,7 @@ class EagerStep:
         self,
         *,
         network: ClusteringNetwork,
-        optimiser: Optimiser,
+        optimiser: Adam,
         store: Store,
         objective: Objective,
         generator: torch.Generator,
@@ -54,7 +54,9 @@ class EagerStep:
             total, terms = self.objective.loss(self.network, copies, heads)
             torch.autograd.backward(total)
         if self.share is not None:
-            sum_gradients(gradients_of(self.optimiser), self.share.processes)
+            weights = self.optimiser.parameters
+            gradients = [weight.grad for weight in weights if weight.grad is not None]
+            sum_gradients(gradients, self.share.processes)
         self.optimiser.step()
         return {"loss": total.detach()} | {name: term.detach() for name, term in terms.items()}
 
@@ -69,9 +71,3 @@ class EagerStep:
         if self.gradient_stream is None:
             return nullcontext()
         return weight_gradients_on(self.network, self.gradient_stream)
-
-
-def gradients_of(optimiser: Optimiser) -> list[Tensor]:
-    """All that its next step reads."""
-    found = [weight.grad for weight in optimiser.parameters if weight.grad is not None]
-    return found + optimiser.flat_gradients

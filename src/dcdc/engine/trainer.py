@@ -22,7 +22,7 @@ from dcdc.engine.checkpoints import (
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
-from dcdc.engine.optimiser import Optimiser
+from dcdc.engine.optimiser import Adam
 from dcdc.engine.plan import Place, Plan
 from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step
@@ -50,7 +50,7 @@ class Trainer:
         plan: Plan,
         steps: Sequence[Step],
         context: TrainingContext,
-        optimiser: Optimiser,
+        optimiser: Adam,
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         folder: Path | None = None,

@@ -2,10 +2,10 @@
 
 Nothing waits for a weight's gradient until the optimiser, while the gradient of the input is what
 the layer below waits for. On a GPU the two run at the same time, on two streams, and the small
-layers of a deep trunk together fill a chip that each alone leaves half idle.
+layers of a deep backbone together fill a chip that each alone leaves half idle.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -48,13 +48,6 @@ class Convolution(nn.Conv2d):
     """As nn.Conv2d, without bias; `weight_gradients_on` says when it differs."""
 
     gradient_stream: WeightGradientStream | None = None
-    twin: Tensor | None = None
-    """The weight as an optimiser keeps it for products, in half precision..."""
-    twin_gradient: Tensor | None = None
-    """...and where it wants the gradient, instead of in `weight.grad`. Both count in
-    `weight_gradients_on` alone."""
-    found: Tensor | None = None
-    """The gradient of this step so far, on its way there."""
 
     def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
         super().__init__(in_channels, out_channels, side, stride, padding=side // 2, bias=False)
@@ -79,23 +72,11 @@ class Convolution(nn.Conv2d):
         down, across = self.stride
         return x[:, :, ::down, ::across], (1, 1)
 
-    def in_use(self, weight: Tensor, x: Tensor) -> Tensor:
-        """The weight as a product with x takes it."""
-        kind = x.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-        if self.gradient_stream is not None and self.twin is not None:
-            assert self.twin.dtype == dtype, (self.twin.dtype, dtype)
-            return self.twin
-        return weight.to(dtype)
-
     def receive(self, gradient: Tensor) -> None:
         """Puts the weight's gradient in its place: autograd would touch it too early."""
-        if self.twin_gradient is None:
-            gradient = gradient.to(self.weight.dtype)
-            held = self.weight.grad
-            self.weight.grad = gradient if held is None else held + gradient
-        else:
-            self.found = gradient if self.found is None else self.found + gradient
+        gradient = gradient.to(self.weight.dtype)
+        held = self.weight.grad
+        self.weight.grad = gradient if held is None else held + gradient
 
 
 @contextmanager
@@ -107,23 +88,15 @@ def weight_gradients_on(network: nn.Module, stream: WeightGradientStream) -> Ite
     try:
         yield
     finally:
-        _hand_over(layers, stream)
         for layer in layers:
-            layer.gradient_stream = layer.found = None
+            layer.gradient_stream = None
         stream.join()
 
 
-def _hand_over(layers: Sequence[Convolution], stream: WeightGradientStream) -> None:
-    """All at once: a copy for each layer is a launch for each layer."""
-    wanted, given = [], []
-    for layer in layers:
-        if layer.found is not None:
-            assert layer.twin_gradient is not None
-            wanted.append(layer.twin_gradient)
-            given.append(layer.found)
-    if given:
-        with stream.work(*given):
-            torch._foreach_copy_(wanted, given)
+def in_product(weight: Tensor, x: Tensor) -> Tensor:
+    """The weight in the precision in which a product with x takes it."""
+    kind = x.device.type
+    return weight.to(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype)
 
 
 class _StreamedConvolution(torch.autograd.Function):
@@ -131,7 +104,7 @@ class _StreamedConvolution(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, layer: Convolution, stride: tuple[int, ...]
     ) -> Tensor:
-        weight = layer.in_use(weight, x)
+        weight = in_product(weight, x)
         x = x.to(weight.dtype)
         ctx.save_for_backward(x, weight)
         ctx.layer, ctx.gradient_stream, ctx.stride = layer, layer.gradient_stream, stride

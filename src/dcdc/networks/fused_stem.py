@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dcdc.networks import fused_norm
-from dcdc.networks.convolution import Convolution
+from dcdc.networks.convolution import Convolution, in_product
 from dcdc.networks.fused_norm import KernelPair, exchange_sums, exchanged, given, kept
 from dcdc.networks.fused_stem_backward import _fold_filter_gradients, _partial_gradients_of_stem
 from dcdc.networks.fused_stem_forward import _convolve_apply_and_pool, _partial_statistics_of_stem
@@ -60,7 +60,7 @@ class _FusedStem(torch.autograd.Function):
         eps: float,
         processes: Processes,
     ) -> tuple[Tensor, Tensor]:
-        filters = layer.in_use(filters, images)
+        filters = in_product(filters, images)
         images = images.to(filters.dtype)
         n_images, depth, height, width = images.shape
         channels = len(filters)

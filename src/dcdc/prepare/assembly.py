@@ -17,12 +17,11 @@ from dcdc.data.store import Store, open_store
 from dcdc.data.vector_store import VectorStore, open_vector_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.flat_adam import FlatAdam
 from dcdc.engine.held_out_loss import held_out_loss
 from dcdc.engine.neighbours import find_neighbours
 from dcdc.engine.objectives import Function, Passes, StepTools, as_it_is, one_pass, two_passes
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.optimiser import Adam, Optimiser
+from dcdc.engine.optimiser import Adam
 from dcdc.engine.phase import Phase
 from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
@@ -50,7 +49,7 @@ from dcdc.prepare.resolve import (
 )
 from dcdc.prepare.stored_features import stored_features
 from dcdc.runtime.batch_share import BatchShare
-from dcdc.runtime.device import autocast, choose_fastest_convolutions, has_triton, pick_device
+from dcdc.runtime.device import autocast, choose_fastest_convolutions, pick_device
 from dcdc.runtime.processes import ALONE, Processes
 from dcdc.runtime.seeding import derive_seed
 
@@ -287,19 +286,14 @@ def held_out_loss_of(config: RunConfig, model: TrainedModel, image_set: Data, se
 
 def _optimiser(
     config: RunConfig, network: ClusteringNetwork, device: torch.device, rate: float
-) -> Optimiser:
+) -> Adam:
     trained = [weight for weight in network.parameters() if weight.requires_grad]
     factor = config.network.backbone_rate
     slower = list(network.backbone.parameters()) if factor < 1 else []
-    if device.type != "cuda":
-        fused = device.type == "cpu"
-        return Adam(trained, rate, fused=fused, slower=slower, factor=factor)
-    on_device = torch.tensor(rate, device=device)  # a captured step reads it there
-    if slower or len(trained) < len(list(network.parameters())):
-        return Adam(trained, on_device, fused=True, slower=slower, factor=factor)
-    if config.train.precision == "bfloat16" and has_triton():
-        return FlatAdam(network, on_device)
-    return Adam(network.parameters(), on_device, fused=True)
+    lr: float | Tensor = rate
+    if device.type == "cuda":
+        lr = torch.tensor(rate, device=device)  # a captured step reads it there
+    return Adam(trained, lr, fused=device.type != "mps", slower=slower, factor=factor)
 
 
 def _gradient_stream(device: torch.device, n_pixels: int) -> WeightGradientStream | None:
