@@ -1,10 +1,12 @@
 """Adam here is torch.optim's to the last bit, and leaves torch's compiler out of the process."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 
-from dcdc.engine.optimiser import Adam
+from dcdc.engine.optimiser import Adam, learning_rate_factor
 
 
 def weights() -> list[nn.Parameter]:
@@ -117,3 +119,15 @@ def test_a_checkpoint_of_the_flat_adam_goes_on():
             optimiser.step()
     for left, right in zip(found, expected, strict=True):
         torch.testing.assert_close(left, right)
+
+
+def test_constant_stays_and_cosine_falls_from_one_to_nothing():
+    at = lambda schedule, epoch: learning_rate_factor(schedule, epoch, 10)  # noqa: E731
+    assert [at("constant", epoch) for epoch in (0, 3.5, 10)] == [1, 1, 1]
+    assert [at("cosine", epoch) for epoch in (0, 5, 10)] == pytest.approx([1, 0.5, 0])
+    assert at("cosine", 2.5) == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
+
+
+def test_an_unknown_schedule_is_named():
+    with pytest.raises(ValueError, match="'linear'"):
+        learning_rate_factor("linear", 0, 1)

@@ -12,6 +12,7 @@ from dcdc.engine.simple_training import (
     adam_step,
     codes_of,
     epochs_for,
+    from_store,
     train_simple,
 )
 from dcdc.errors import TrainingError
@@ -26,7 +27,13 @@ def store(tiny_set):
 
 def train(store, *phases, seed=0, observer=None):
     return train_simple(
-        phases, store, batch_size=10, seed=seed, device=CPU, observer=observer or SilentObserver()
+        phases,
+        store.n_answered,
+        from_store(store),
+        batch_size=10,
+        seed=seed,
+        device=CPU,
+        observer=observer or SilentObserver(),
     )
 
 

@@ -4,7 +4,7 @@ Shapes: B images, N of the set, D numbers of a code.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
@@ -16,8 +16,7 @@ from dcdc.augment import to_float
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
-from dcdc.engine.optimiser import Adam
-from dcdc.engine.schedule import learning_rate_factor
+from dcdc.engine.optimiser import Adam, learning_rate_factor
 from dcdc.engine.terms import EpochTerms
 from dcdc.runtime.seeding import derive_generator
 
@@ -26,7 +25,7 @@ Terms = dict[str, Tensor]
 
 class Batch(NamedTuple):
     images: Tensor
-    """B x C x H x W, in [0, 1]."""
+    """B x C x H x W, in [0, 1]; of feature vectors, B x D."""
     indices: Tensor
     """B: their places in the set."""
     draws: torch.Generator
@@ -50,9 +49,22 @@ def epochs_for(n_steps: int, n_images: int, batch_size: int) -> int:
     return max(1, round(n_steps / (n_images // batch_size)))
 
 
+Read = Callable[[Tensor], Iterator[Tensor]]
+"""The images of each of an epoch's batches of indices, steps x B, on the CPU."""
+
+
+def from_store(store: Store) -> Read:
+    def read(batches: Tensor) -> Iterator[Tensor]:
+        store.expect(batches)
+        return (to_float(store.batch(indices)) for indices in batches)
+
+    return read
+
+
 def train_simple(
     phases: Sequence[SimplePhase],
-    store: Store,
+    n_images: int,
+    read: Read,
     *,
     batch_size: int,
     seed: int,
@@ -61,7 +73,7 @@ def train_simple(
 ) -> list[dict[str, Any]]:
     """A line per epoch. Orders and draws follow from the seed; nothing is written."""
     epochs = sum(phase.epochs for phase in phases)
-    steps = store.n_answered // batch_size
+    steps = n_images // batch_size
     observer.on_start(epoch=0, epochs=epochs, steps_left=epochs * steps)
     history: list[dict[str, Any]] = []
     for phase in phases:
@@ -71,11 +83,10 @@ def train_simple(
             epoch = len(history) + 1
             terms = EpochTerms()
             order = derive_generator(seed, "order", epoch)
-            batches = epoch_batches(store.n_answered, batch_size, order)
+            batches = epoch_batches(n_images, batch_size, order)
             draws = derive_generator(seed, "draws", epoch, device=device)
-            store.expect(batches)
-            for indices in batches.to(device):
-                found = phase.step(Batch(to_float(store.batch(indices)), indices, draws))
+            for images, indices in zip(read(batches), batches.to(device), strict=True):
+                found = phase.step(Batch(images, indices, draws))
                 terms.add(found)
                 observer.on_step(found, batch_size)
             terms.require_finite(epoch)

@@ -22,9 +22,8 @@ from dcdc.engine.checkpoints import (
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
-from dcdc.engine.optimiser import Adam
+from dcdc.engine.optimiser import Adam, learning_rate_factor
 from dcdc.engine.plan import Place, Plan
-from dcdc.engine.schedule import learning_rate_factor
 from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.errors import InputError, Interrupted, TrainingError

@@ -22,8 +22,7 @@ from sklearn.preprocessing import normalize
 
 from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import find_micro_clusters, principal_components
-from dcdc.methods.points import values_of
+from dcdc.methods.points import find_micro_clusters, principal_components, values_of
 
 _SMALLEST = 1e-6
 

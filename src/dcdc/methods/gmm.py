@@ -16,8 +16,7 @@ from sklearn.mixture import GaussianMixture
 
 from dcdc.data import VectorSet
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import principal_components
-from dcdc.methods.points import points_of
+from dcdc.methods.points import points_of, principal_components
 from dcdc.methods.training_context import check_above_zero
 
 _SCALE = 10.0

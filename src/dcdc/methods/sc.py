@@ -25,8 +25,7 @@ from sklearn.preprocessing import normalize
 
 from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.pixels import find_micro_clusters, principal_components
-from dcdc.methods.points import points_of
+from dcdc.methods.points import find_micro_clusters, points_of, principal_components
 
 _ROWS = 4096
 _SMALLEST = 1e-12

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dcdc.data import VectorSet
 from dcdc.engine.optimiser import Adam
-from dcdc.engine.simple_training import epochs_for
+from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses.stored_features import temi_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import check_above_zero
@@ -80,10 +80,12 @@ def cluster(
     optimiser = Adam([heads.weight, heads.bias], learning_rate)
     losses = torch.zeros(n_heads, device=training.device)
 
-    def step(indices: Tensor, draws: torch.Generator) -> dict[str, Tensor]:
-        chosen = torch.randint(neighbours.shape[1], (len(indices),), generator=draws)
-        partners = neighbours[indices, chosen.to(training.device)]
-        pair = (vectors[indices], vectors[partners])
+    def step(batch: Batch) -> Terms:
+        shape = (len(batch.indices),)
+        chosen = torch.randint(
+            neighbours.shape[1], shape, generator=batch.draws, device=training.device
+        )
+        pair = (batch.images, vectors[neighbours[batch.indices, chosen]])
         with torch.no_grad():
             first, second = (heads.assign(each, temperature, by_teacher=True) for each in pair)
             now = (first.mean(dim=1) + second.mean(dim=1)) / 2
@@ -97,7 +99,7 @@ def cluster(
         losses.lerp_(each_loss.detach(), 0.05)
         return {"loss": each_loss.detach().mean()}
 
-    training.train(step, epochs_for(n_steps, image_set.n_images, training.batch_size))
+    training.train(step, n_steps)
     best = int(losses.argmin())
     with torch.no_grad():
         shares = torch.cat(

@@ -24,6 +24,7 @@ from dcdc.engine.simple_training import (
     adam_step,
     codes_of,
     epochs_for,
+    from_store,
     train_simple,
 )
 from dcdc.errors import InputError
@@ -131,7 +132,8 @@ class TrainingContext:
         with self.threads():
             train_simple(
                 phases,
-                self.store,
+                self.store.n_answered,
+                from_store(self.store),
                 batch_size=self.batch_size,
                 seed=self.seed,
                 device=self.device,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dcdc.data import VectorSet
 from dcdc.engine.optimiser import Adam
-from dcdc.engine.simple_training import epochs_for
+from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses.stored_features import soft_cross_entropy, turtle_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import check_above_zero
@@ -89,8 +89,8 @@ def cluster(
     outer = Adam([each for one in maps for each in one.parameters], learning_rate)
     inner = Adam([each for one in classifiers for each in one.parameters], inner_rate)
 
-    def step(indices: Tensor, _draws: torch.Generator) -> dict[str, Tensor]:
-        rows = [space[indices] for space in spaces]
+    def step(batch: Batch) -> Terms:
+        rows = [space[batch.indices] for space in spaces]
         labels = [one(each).softmax(dim=1) for one, each in zip(maps, rows, strict=True)]
         labelling = torch.stack(labels).mean(dim=0).detach()
         for _ in range(n_inner_steps):
@@ -106,7 +106,7 @@ def cluster(
         outer.step()
         return {"loss": loss.detach()}
 
-    training.train(step, epochs_for(n_steps, image_set.n_images, training.batch_size))
+    training.train(step, n_steps)
     with torch.no_grad():
         chunks = zip(*(torch.split(space, _ROWS) for space in spaces), strict=True)
         shares = torch.cat(

@@ -3,8 +3,6 @@
 Shapes: N images, D features, B of a batch, k neighbours, K clusters.
 """
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcdc.data import VectorSet
-from dcdc.data.order import epoch_batches
 from dcdc.engine.neighbours import MOST_CANDIDATES, nearest_neighbours
 from dcdc.engine.observer import Observer
-from dcdc.engine.terms import EpochTerms
+from dcdc.engine.simple_training import SimplePhase, SimpleStep, epochs_for, train_simple
 from dcdc.methods.context import Context
-from dcdc.methods.pixels import principal_components
+from dcdc.methods.points import principal_components
 from dcdc.methods.training_context import directions
 from dcdc.runtime.device import pick_device
 from dcdc.runtime.seeding import derive_generator
 
-Step = Callable[[Tensor, torch.Generator], dict[str, Tensor]]
-"""Trains on the images of these indices (B), with draws on the CPU; one of its terms is `loss`."""
 _ROWS = 1024
 
 
@@ -83,25 +78,18 @@ class VectorTraining:
         drawn = torch.rand(shape, generator=derive_generator(self.seed, name))
         return torch.nn.Parameter((scale * (2 * drawn - 1)).to(self.device))
 
-    def train(self, step: Step, epochs: int) -> dict[str, float]:
-        """The mean of each term over the last epoch."""
+    def train(self, step: SimpleStep, n_steps: int) -> None:
+        """For about as many steps; a batch has the first space's vectors."""
         n_images = len(self.vectors)
-        steps = n_images // self.batch_size
-        self.observer.on_start(epoch=0, epochs=epochs, steps_left=epochs * steps)
-        means: dict[str, float] = {}
-        for epoch in range(1, epochs + 1):
-            started, terms = time.perf_counter(), EpochTerms()
-            order = derive_generator(self.seed, "order", epoch)
-            draws = derive_generator(self.seed, "draws", epoch)
-            for indices in epoch_batches(n_images, self.batch_size, order):
-                found = step(indices.to(self.device), draws)
-                terms.add(found)
-                self.observer.on_step(found, self.batch_size)
-            terms.require_finite(epoch)
-            means = terms.means()
-            seconds = round(time.perf_counter() - started, 3)
-            self.observer.on_epoch({"epoch": epoch, "seconds": seconds} | means)
-        return means
+        train_simple(
+            [SimplePhase(step, epochs_for(n_steps, n_images, self.batch_size))],
+            n_images,
+            lambda batches: (self.vectors[indices] for indices in batches.to(self.device)),
+            batch_size=self.batch_size,
+            seed=self.seed,
+            device=self.device,
+            observer=self.observer,
+        )
 
 
 def _scaled(vectors: NDArray[Any], n_components: int, seed: int) -> Tensor:
