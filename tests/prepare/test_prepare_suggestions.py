@@ -3,9 +3,10 @@
 import pytest
 
 from dcdc.phases.heads import heads_of
+from dcdc.prepare import suggestions
 from dcdc.prepare.presets import preset
 from dcdc.prepare.resolve import batch_sizes
-from dcdc.prepare.suggestions import largest_side, suggest
+from dcdc.prepare.suggestions import largest_side_for, suggest
 
 
 @pytest.mark.parametrize("n_images", [8, 100, 2_000, 100_000])
@@ -57,8 +58,9 @@ def test_few_or_grey_images_go_without_instance_contrast(n_images, channels):
     assert suggest(**images, n_clusters=10, on_gpu=True).phase_names == ("heads",)
 
 
-def test_a_cpu_is_given_smaller_photos():
-    assert largest_side(on_gpu=False) < largest_side(on_gpu=True)
+def test_a_cpu_is_given_smaller_photos(monkeypatch):
+    monkeypatch.setattr(suggestions, "has_gpu", "cuda".__eq__)
+    assert largest_side_for("cpu") < largest_side_for("cuda")
 
 
 def test_the_suggested_batch_grows_with_the_clusters():

@@ -30,10 +30,9 @@ from dcdc.estimator.restarts import (
     train_all,
     weights_of,
 )
-from dcdc.estimator.scoring import label_free_score
 from dcdc.estimator.settings import config_to_go_on, seed_of
 from dcdc.estimator.words import in_python_words
-from dcdc.metrics import cluster_accuracy, health_warnings, partition_health
+from dcdc.metrics import cluster_accuracy, health_warnings, label_free_score, partition_health
 from dcdc.runtime.device import cpu_threads
 
 _WEIGHTS = "_weights"

@@ -1,6 +1,11 @@
 """How good a partition is: against targets where there are any, and by itself."""
 
-from dcdc.metrics.health import PartitionHealth, health_warnings, partition_health
+from dcdc.metrics.health import (
+    PartitionHealth,
+    health_warnings,
+    label_free_score,
+    partition_health,
+)
 from dcdc.metrics.matching import contingency_table, match_clusters
 from dcdc.metrics.scores import (
     adjusted_rand_index,
@@ -18,6 +23,7 @@ __all__ = [
     "cluster_purity",
     "contingency_table",
     "health_warnings",
+    "label_free_score",
     "match_clusters",
     "normalized_mutual_info",
     "overall_purity",

@@ -1,6 +1,6 @@
-"""The health of a partition, which needs no targets: are all clusters alive, is it sure?
+"""What a partition says without targets: are all clusters in use, is it sure, are they apart?
 
-Shapes: N images, K clusters.
+Shapes: N images, D features, K clusters.
 """
 
 from dataclasses import asdict, dataclass
@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import silhouette_score
 
 from dcdc.errors import InputError
 
 _ONE_FOR_ALL = 0.9  # largest share above which the partition says next to nothing
 _ROW_SUM_SLACK = 0.02  # bfloat16 rows do not sum to 1 exactly
+MOST_COMPARED = 2000
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,17 @@ def health_warnings(health: PartitionHealth) -> list[str]:
             "clusters"
         )
     return found
+
+
+def label_free_score(features: NDArray[np.float32], labels: NDArray[np.int64]) -> float:
+    """The mean silhouette by cosine, from -1 to 1, of at most 2,000 images (N x D), always the same
+    ones; -1 where there is nothing to compare: one cluster, or as many as images."""
+    if len(labels) > MOST_COMPARED:
+        rows = np.random.default_rng(_SEED).choice(len(labels), MOST_COMPARED, replace=False)
+        features, labels = features[rows], labels[rows]
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return -1.0
+    return float(silhouette_score(features, labels, metric="cosine"))
 
 
 def _checked(probabilities: ArrayLike) -> NDArray[Any]:

@@ -7,6 +7,7 @@ differs. A set's own name is our recipe for it.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from dcdc.config import AugmentConfig, DataConfig, NetworkConfig, RunConfig, TrainConfig
@@ -92,6 +93,16 @@ def our_recipe(
     )
 
 
+_our_cifar = partial(
+    our_recipe,
+    size=32,
+    resize_to=40,
+    backbone="resnet18-unpooled",
+    contrast_epochs=200,
+    mean=CIFAR_MEAN,
+    std=CIFAR_STD,
+)
+
 PRESETS: dict[str, RunConfig] = {
     "digits": RunConfig(
         n_clusters=10,
@@ -103,24 +114,8 @@ PRESETS: dict[str, RunConfig] = {
         ),
         train=TrainConfig(threads=1, checkpoint_every=5),
     ),
-    "cifar10": our_recipe(
-        10,
-        size=32,
-        resize_to=40,
-        backbone="resnet18-unpooled",
-        contrast_epochs=200,
-        mean=CIFAR_MEAN,
-        std=CIFAR_STD,
-    ),
-    "cifar100-20": our_recipe(
-        20,
-        size=32,
-        resize_to=40,
-        backbone="resnet18-unpooled",
-        contrast_epochs=200,
-        mean=CIFAR_MEAN,
-        std=CIFAR_STD,
-    ),
+    "cifar10": _our_cifar(10),
+    "cifar100-20": _our_cifar(20),
     # The figures in docs/ are of `stl10@train+test`: by its plain name the set brings 100,000
     # unlabelled images, and features by contrast then take 8.5 times as many steps.
     "stl10": our_recipe(

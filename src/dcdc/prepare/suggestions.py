@@ -41,16 +41,12 @@ def suggest_for(
 
 
 def largest_side_for(device: str) -> int:
-    return largest_side(has_gpu(device))
+    """Pixels a side that photos of any size are brought to: the paper's largest, or a CPU's."""
+    return 96 if has_gpu(device) else 32
 
 
 def has_gpu(device: str) -> bool:
     return pick_device(device).type != "cpu"
-
-
-def largest_side(on_gpu: bool) -> int:
-    """Pixels a side that photos of any size are brought to: the paper's largest, or a CPU's."""
-    return 96 if on_gpu else 32
 
 
 FEWEST_FOR_PATCHES = 1_000
@@ -102,27 +98,23 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
 
 def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
     small = side <= 48
-
-    def epochs(n_steps: int, batch_size: int, fewest: int, most: int) -> int:
-        return min(max(n_steps * batch_size // n_images, fewest), most)
-
     batch = 512 if small and n_images >= 4_000 else 256
     config = our_recipe(
         n_clusters,
         size=side,
         resize_to=round(1.2 * side),
         backbone="resnet18-unpooled" if small else "resnet18",
-        contrast_epochs=epochs(25_000, batch, 30, 500),
+        contrast_epochs=_epochs(25_000, batch, n_images, 30, 500),
         contrast_batch=batch,
     )
     return with_values(
         config,
         {
             "network.over_clusters": _over_clusters(n_images, n_clusters),
-            "heads.epochs": epochs(2_500, 512, 5, 20),
+            "heads.epochs": _epochs(2_500, 512, n_images, 5, 20),
             "heads.batch_size": min(512, n_images // 2),
             "heads.neighbours": _neighbours(n_images, n_clusters),
-            "self_label.epochs": epochs(1_800, 512, 4, 15),
+            "self_label.epochs": _epochs(1_800, 512, n_images, 4, 15),
         },
     )
 
@@ -194,17 +186,13 @@ def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
     """A pretrained backbone that goes on learning beside its heads: partners are perturbed copies
     of neighbours by its first features, then images teach by their own sure answers."""
     batch_size = max(2, min(256, n_images // 2))
-
-    def epochs(n_steps: int, fewest: int, most: int) -> int:
-        return min(max(n_steps * batch_size // n_images, fewest), most)
-
     return RunConfig(
         n_clusters=n_clusters,
         network=NetworkConfig(backbone=backbone, backbone_rate=0.1, over_clusters=0),
         augment=replace(PAPER_AUGMENT, hue=0.1, crop_scale=(0.4, 1.0)),
         phases=(
             Heads(
-                epochs=epochs(2_000, 2, 50),
+                epochs=_epochs(2_000, batch_size, n_images, 2, 50),
                 batch_size=batch_size,
                 n_repeats=1,
                 order="joint",
@@ -214,6 +202,11 @@ def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
             ),
         ),
     )
+
+
+def _epochs(n_steps: int, batch_size: int, n_images: int, fewest: int, most: int) -> int:
+    """For about so many steps."""
+    return min(max(n_steps * batch_size // n_images, fewest), most)
 
 
 def _neighbours(n_images: int, n_clusters: int) -> int:

@@ -93,9 +93,8 @@ def render_page(
     images: Pictures | None,
     no_gallery: str | None,
     points: MapPoints | None = None,
-    no_map: str | None = None,
 ) -> str:
-    """`pictures` by the stem of their files; `no_gallery` and `no_map` say why they are missing."""
+    """`pictures` by the stem of their files; `no_gallery` says why there is none."""
     alive = [cluster for cluster in clusters if cluster.size]
     confusion = _confusion(facts)
     later = _later(facts, alive) if images is not None else {}
@@ -120,7 +119,6 @@ def render_page(
         no_gallery=no_gallery,
         n_on_map=0 if points is None else len(points.rows),
         layouts=[] if points is None else list(points.layouts),
-        no_map=no_map,
         map_has_images=bool(data["map"] and data["map"]["sheet"]),
         shows_static_map=static_map is not None
         and len(static_map.light) + len(static_map.dark) <= _STATIC_MAP,

@@ -23,7 +23,7 @@ LONG = "a_name_that_does_not_break_" * 12
 def write_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
 
-    def write(stem, facts, images, points=None, **more):
+    def write(stem, facts, images, points=None):
         no_gallery = "No images." if images is None else None
         svg = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"
         pictures = dict.fromkeys(("sizes", "affinity", "map"), Picture(svg, svg, False))
@@ -34,7 +34,6 @@ def write_page(tmp_path_factory):
             images=images,
             no_gallery=no_gallery,
             points=points,
-            **more,
         )
         file = folder / f"{stem}.html"
         file.write_text(html, encoding="utf-8")
@@ -416,10 +415,9 @@ def test_no_page_is_wider_than_a_phone(open_page, usual, hostile, many):
 def test_one_cluster_nothing_known_and_nothing_at_hand(open_page, make_facts, write_page):
     facts = make_facts([0, 0, 0], n_clusters=2)
     facts.metrics["n_clusters"] = 1
-    reason = "There is no map because nobody drew one."
-    tab = open_page(write_page("bare", facts, None, no_map=reason))
+    tab = open_page(write_page("bare", facts, None))
     assert shown(tab) == [0]
-    assert reason in text(tab, "#map")
+    assert "so there is no map" in text(tab, "#map")
     assert "No images." in text(tab, "#gallery")
     assert "without targets" in text(tab, "#headline")
     assert tab.run("document.getElementById('confusion')") is None
