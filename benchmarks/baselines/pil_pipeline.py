@@ -16,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from baselines import pil_operations as pil
+from dcdc.augment.pipeline import CROP_RATIO
 
 _CROP_ATTEMPTS = 10
 
@@ -30,7 +31,6 @@ class PilCopies:
     std: tuple[float, ...]
     resize_to: int
     crop_scale: tuple[float, float] | None
-    crop_ratio: tuple[float, float]
     brightness: float
     contrast: float
     saturation: float
@@ -61,7 +61,7 @@ class PilCopies:
         if move != (0, 0, (1, 1), 0):
             image = pil.move(image, *draw_move(self.size, *move))
         if self.crop_scale is not None:
-            box = draw_box(self.size, self.crop_scale, self.crop_ratio)
+            box = draw_box(self.size, self.crop_scale, CROP_RATIO)
             image = pil.resize(pil.crop(image, *box), self.size)
         for change in self._draw_jitter():
             image = change(image)

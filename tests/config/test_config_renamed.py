@@ -47,7 +47,7 @@ def as_0_1_0(**sections):
         "train": {"epochs": 200, "heads": "alternate", "head_start": "random", "seed": 3},
     }
     for section, values in sections.items():
-        usual[section] = usual[section] | values
+        usual[section] = usual.get(section, {}) | values
     return usual
 
 
@@ -121,6 +121,8 @@ def test_a_file_that_leaves_sections_out_has_the_usual_ones():
         ("instance", "warmup_epochs", 5.0),
         ("train", "warmup_epochs", 1.5),
         ("loss", "spare_siblings", True),
+        ("train", "passes", "two"),
+        ("augment", "crop_ratio", [1.0, 1.0]),
     ],
 )
 def test_what_cannot_be_any_more_is_refused_in_one_line(tmp_path, section, name, value):
@@ -131,6 +133,15 @@ def test_what_cannot_be_any_more_is_refused_in_one_line(tmp_path, section, name,
     said = str(caught.value)
     gone = "a setting of 0.1.0 that is no more; read it by dcdc 0.1"
     assert said == f"{folder.config_file}: {section}.{name} = {value!r}: {gone}"
+
+
+def test_a_folder_of_today_may_still_name_what_went_at_its_default(tmp_path):
+    """As those did that were written before 0.2.0 was released."""
+    written = {"format": 2, "n_clusters": 4, "train": {"seed": 5, "passes": "auto"}}
+    written["augment"] = {"flip": 0.5, "crop_ratio": [3 / 4, 4 / 3]}
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    config = from_mapping(read_config(tmp_path / "config.json"))
+    assert (config.train.seed, config.augment.flip) == (5, 0.5)
 
 
 @pytest.mark.parametrize("old", NEW_NAMES)

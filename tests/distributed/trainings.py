@@ -50,14 +50,14 @@ PHASES = {
 
 TRAININGS: dict[str, dict] = {
     "alternate": {},
-    "joint in one pass": {"train.passes": "one", "heads.order": "joint", "heads.epochs": 10},
+    "joint": {"heads.order": "joint", "heads.epochs": 10},
     "all phases": PHASES,
     "byol": {key.replace("contrast.", "byol."): value for key, value in PHASES.items()}
     | {"phases": ("byol", "heads", "self_label")},
     "head start": {"heads.over_clustering_first": 1, "heads.initialisation": "spherical-k-means"},
     "patches": {"network.backbone": "patches", "heads.initialisation": "k-means"},
     "deep": {
-        **{"network.backbone": "resnet18", "train.passes": "one", "heads.order": "joint"},
+        **{"network.backbone": "resnet18", "heads.order": "joint"},
         **{"heads.epochs": 1, "heads.batch_size": 17, "heads.n_repeats": 1},
     },
     # Adam makes a whole step of a gradient's last digit, so in float32 steps are short here.

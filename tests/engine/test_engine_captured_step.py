@@ -1,10 +1,13 @@
 """The captured step by a graph that replays on the CPU; the real one where there is a GPU."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from dcdc.config import with_values
 from dcdc.engine.captured_step import CapturedStep, unchanged
+from dcdc.engine.objectives import one_pass, two_passes
 from dcdc.engine.observer import SilentObserver
 from dcdc.prepare.assembly import build_training
 from dcdc.prepare.resolve import resolve
@@ -161,10 +164,13 @@ def test_a_rate_that_lives_on_the_device_follows_the_schedule(tiny_config, tiny_
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestOnAGpu:
-    def losses(self, config, image_set, n_steps=200, **train):
+    def losses(self, config, image_set, n_steps=200, passes=one_pass, **train):
         chosen = {f"train.{name}": value for name, value in train.items()}
         config = with_values(config, chosen | {"train.device": "cuda"})
         trainer = training(config, image_set)
+        step = trainer.steps[0]
+        objective = getattr(step, "eager", step).objective
+        objective.tools = replace(objective.tools, passes=passes)
         trainer.generator.manual_seed(0)
         trainer.network.train()
         order = torch.Generator().manual_seed(1)
@@ -172,7 +178,7 @@ class TestOnAGpu:
         for number in range(n_steps):
             indices = torch.randperm(len(image_set.images), generator=order)[:16].cuda()
             heads = OVER if number % 2 else CLUSTER
-            found.append(trainer.steps[0](indices, heads)["loss"].clone())
+            found.append(step(indices, heads)["loss"].clone())
         return torch.stack(found).cpu()
 
     @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -204,15 +210,15 @@ class TestOnAGpu:
                 torch.testing.assert_close(targets[1][name], tensor, rtol=0, atol=1e-4, msg=name)
 
     def test_captured_is_eager_in_float32(self, tiny_config, tiny_set):
-        plain = {"precision": "float32", "passes": "two", "capture": False}
-        eager = self.losses(tiny_config, tiny_set, 20, **plain)
+        plain = {"precision": "float32", "capture": False}
+        eager = self.losses(tiny_config, tiny_set, 20, two_passes, **plain)
         graph = self.losses(tiny_config, tiny_set, 20, precision="float32", compile="off")
         torch.testing.assert_close(graph, eager, rtol=2e-3, atol=2e-3)
 
     @pytest.mark.parametrize("compiled", ["off", "on"])
     def test_captured_bfloat16_follows_eager_float32(self, tiny_config, tiny_set, compiled):
-        plain = {"precision": "float32", "passes": "two", "capture": False}
-        eager = self.losses(tiny_config, tiny_set, **plain)
+        plain = {"precision": "float32", "capture": False}
+        eager = self.losses(tiny_config, tiny_set, 200, two_passes, **plain)
         graph = self.losses(tiny_config, tiny_set, precision="bfloat16", compile=compiled)
         smoothed = [curve.unfold(0, 20, 1).mean(1) for curve in (eager, graph)]
         assert (smoothed[0] - smoothed[1]).abs().max() < 0.1

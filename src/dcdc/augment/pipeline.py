@@ -37,6 +37,9 @@ from dcdc.errors import InputError
 
 OriginalDraw = Tensor | None
 
+CROP_RATIO = (3 / 4, 4 / 3)
+"""Width over height of a random crop, at least and at most."""
+
 
 class PerturbedDraw(NamedTuple):
     """None for an op that is off."""
@@ -108,7 +111,6 @@ class PerturbedCopy:
         *,
         n_repeats: int = 1,
         crop_scale: tuple[float, float] | None = None,
-        crop_ratio: tuple[float, float] = (3 / 4, 4 / 3),
         brightness: float = 0.0,
         contrast: float = 0.0,
         saturation: float = 0.0,
@@ -124,7 +126,6 @@ class PerturbedCopy:
         _check("n_repeats", n_repeats, low=1)
         if crop_scale is not None:
             _check_pair("crop_scale", crop_scale, high=1)
-        _check_pair("crop_ratio", crop_ratio)
         _check("brightness", brightness)
         _check("contrast", contrast)
         _check("saturation", saturation)
@@ -139,7 +140,6 @@ class PerturbedCopy:
         self.n_repeats = n_repeats
         self.move = (rotation, shift, scale, shear)
         self.crop_scale = crop_scale
-        self.crop_ratio = crop_ratio
         self.jitter = (brightness, contrast, saturation, hue)
         self.grey = grey
         self.flip = flip
@@ -156,7 +156,7 @@ class PerturbedCopy:
             move=draw_affine(n, height, width, *self.move, generator) if self._moves else None,
             boxes=None
             if self.crop_scale is None
-            else draw_resized_crop(n, height, width, self.crop_scale, self.crop_ratio, generator),
+            else draw_resized_crop(n, height, width, self.crop_scale, CROP_RATIO, generator),
             jitter=draw_jitter(n, *self.jitter, generator) if any(self.jitter) else None,
             grey=draw_grey(n, self.grey, generator) if self.grey else None,
             flip=draw_flip(n, self.flip, generator) if self.flip else None,

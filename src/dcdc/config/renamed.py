@@ -38,6 +38,8 @@ GONE: dict[str, Any] = {
     "instance.warmup_epochs": 0.0,
     "train.warmup_epochs": 0.0,
     "loss.spare_siblings": False,
+    "train.passes": "auto",
+    "augment.crop_ratio": [3 / 4, 4 / 3],
 }
 """Settings that 0.2 does without, and the only value that it can still go by."""
 
@@ -46,20 +48,28 @@ def renamed(key: str) -> str:
     return NEW_NAMES.get(key, key)
 
 
+def without_gone(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested as in its file; refuses a value that this version cannot go by."""
+    kept = {key: dict(part) if isinstance(part, Mapping) else part for key, part in config.items()}
+    for key, usual in GONE.items():
+        section, _, name = key.partition(".")
+        value = kept[section].pop(name, usual) if section in kept else usual
+        if value != usual:
+            raise InputError(
+                f"{key} = {value!r}: a setting of 0.1.0 that is no more; read it by dcdc 0.1"
+            )
+    return kept
+
+
 def upgraded(config: Mapping[str, Any]) -> dict[str, Any]:
     """A 0.1.0 config, nested as in its file, as this version has it."""
+    config = without_gone(config)
     values = {
         f"{section}.{name}": value
         for section, inside in config.items()
         if isinstance(inside, Mapping)
         for name, value in inside.items()
     }
-    for key, usual in GONE.items():
-        value = values.pop(key, usual)
-        if value != usual:
-            raise InputError(
-                f"{key} = {value!r}: a setting of 0.1.0 that is no more; read it by dcdc 0.1"
-            )
     predicts = values.pop("instance.kind", "contrast") == "prediction"
     features = "byol" if predicts else "contrast"
     if predicts:

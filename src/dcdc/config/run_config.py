@@ -56,7 +56,7 @@ class RunConfig:
 NEUTRAL_KEYS = frozenset(
     f"train.{name}"
     for name in (
-        *("device", "passes", "capture", "compile"),
+        *("device", "capture", "compile"),
         *("checkpoint_every", "keep_checkpoints"),
     )
 )

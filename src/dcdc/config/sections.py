@@ -54,7 +54,6 @@ class AugmentConfig:
     resize_to: int = 0
     """Original copies: resized to this side, then cropped back at random; 0: left as they are."""
     crop_scale: tuple[float, float] | None = None
-    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
     brightness: float = 0.0
     contrast: float = 0.0
     saturation: float = 0.0
@@ -80,10 +79,6 @@ class TrainConfig:
 
     precision: Precision = "auto"
     """Of products; weights, losses and statistics are float32. auto: bfloat16 on CUDA."""
-    passes: Literal["auto", "one", "two"] = "auto"
-    """Original and perturbed copies through the network together, with batch-norm statistics per
-    copy group, or one after the other: the same meaning. auto: one on CUDA, and where
-    processes share a batch."""
     capture: bool = True
     """On CUDA, the whole step as one graph."""
     compile: Literal["auto", "on", "off"] = "auto"

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dcdc.config.renamed import upgraded, upgraded_weights
+from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
@@ -43,7 +43,7 @@ def read_config(path: Path) -> dict[str, Any]:
         # A comparison's run names its method, and has that method's settings: none were renamed.
         return config if "method" in config else upgraded(config)
     _check_format(path, found, CONFIG_FORMAT)
-    return config
+    return without_gone(config)
 
 
 def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -> None:

@@ -193,7 +193,7 @@ def build_training(
     for phase, batch_size in zip(plan.phases, plan.batch_sizes, strict=True):
         share = BatchShare(processes, batch_size) if processes.joined else None
         n_images = batch_size if share is None else share.n_own
-        tools = _tools(config, model, compiled, share)
+        tools = _tools(model, compiled, share)
         eager = EagerStep(
             network=network,
             optimiser=optimiser,
@@ -304,25 +304,21 @@ def _gradient_stream(device: torch.device, n_pixels: int) -> WeightGradientStrea
 
 
 def _tools(
-    config: RunConfig,
-    model: TrainedModel,
-    compiled: Callable[[Function], Function],
-    share: BatchShare | None,
+    model: TrainedModel, compiled: Callable[[Function], Function], share: BatchShare | None
 ) -> StepTools:
     def applied(copy: Copy) -> Apply:
         return copy.apply if copy.has_kernel(model.device) else compiled(copy.apply)
 
     tools = StepTools(
-        autocast=model.autocast, passes=_passes(config, model), applied=applied, compiled=compiled
+        autocast=model.autocast, passes=_passes(model), applied=applied, compiled=compiled
     )
     return tools if share is None else replace(tools, gather=share.gather)
 
 
-def _passes(config: RunConfig, model: TrainedModel) -> Passes:
-    chosen = config.train.passes
-    if chosen == "auto":  # one pass has half as many exchanges between processes, too
-        chosen = "one" if model.device.type == "cuda" or model.processes.joined else "two"
-    return one_pass if chosen == "one" else two_passes
+def _passes(model: TrainedModel) -> Passes:
+    """One is faster on CUDA, and has half as many exchanges between processes."""
+    together = model.device.type == "cuda" or model.processes.joined
+    return one_pass if together else two_passes
 
 
 def _compiled(
