@@ -54,6 +54,12 @@ TRAININGS: dict[str, dict] = {
     "all phases": PHASES,
     "byol": {key.replace("contrast.", "byol."): value for key, value in PHASES.items()}
     | {"phases": ("byol", "heads", "self_label")},
+    "discriminate": {key: value for key, value in PHASES.items() if "contrast." not in key}
+    | {
+        "phases": ("discriminate", "heads", "self_label"),
+        **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
+        "discriminate.warmup_epochs": 0.5,
+    },
     "head start": {"heads.over_clustering_first": 1, "heads.initialisation": "spherical-k-means"},
     "patches": {"network.backbone": "patches", "heads.initialisation": "k-means"},
     "deep": {

@@ -93,7 +93,14 @@ def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, 
 
 
 @pytest.mark.parametrize(
-    ("streamed", "first"), [(False, "contrast"), (True, "contrast"), (False, "byol")]
+    ("streamed", "first"),
+    [
+        (False, "contrast"),
+        (True, "contrast"),
+        (False, "byol"),
+        (False, "discriminate"),
+        (True, "discriminate"),
+    ],
 )
 def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed, first):
     """A batch of 32 with its partners has more rows than the set has images."""
@@ -101,6 +108,7 @@ def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set,
         "phases": (first, "heads", "self_label"),
         f"{first}.epochs": 2,
         f"{first}.batch_size": 16,
+        **({"discriminate.warmup_epochs": 0.5} if first == "discriminate" else {}),
         "heads.epochs": 2,
         "heads.batch_size": 32,
         "heads.neighbours": 3,

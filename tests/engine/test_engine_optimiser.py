@@ -1,4 +1,4 @@
-"""Adam here is torch.optim's to the last bit, and leaves torch's compiler out of the process."""
+"""Adam and SGD here are torch.optim's, and leave torch's compiler out of the process."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dcdc.engine.optimiser import Adam, learning_rate_factor
+from dcdc.engine.optimiser import MOMENTUM, Adam, Sgd, learning_rate_factor
 
 
 def weights() -> list[nn.Parameter]:
@@ -51,6 +51,21 @@ def test_it_is_the_adam_of_torch(fused, betas):
     for name in ("step", "exp_avg", "exp_avg_sq"):
         assert torch.equal(adam.state[found[1]][name], reference.state[expected[1]][name])
     assert found[2] not in adam.state
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_it_is_the_sgd_of_torch(fused, weight_decay):
+    """Its fused one does not bear a weight whose first gradient comes later."""
+    found, expected = weights(), weights()
+    rates = (1e-2, 1e-2, 3e-3, 0.0, 1e-3)
+    sgd = Sgd(found, 1.0, weight_decay=weight_decay, fused=fused)
+    reference = torch.optim.SGD(expected, lr=1.0, momentum=MOMENTUM, weight_decay=weight_decay)
+    train(found, sgd, rates, ours)
+    train(expected, reference, rates, theirs)
+    for left, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-7)
+    assert found[2] not in sgd.state
 
 
 @pytest.mark.parametrize("fused", [False, True])

@@ -24,7 +24,7 @@ def network(backbone="small", **changes) -> ClusteringNetwork:
 def with_part(phase, **changes) -> ClusteringNetwork:
     """As it is while a phase trains."""
     built = network(**changes)
-    built.parts[phase.kind] = phase.part(built.backbone, built.n_features)
+    built.parts[phase.kind] = phase.part(built)
     return built
 
 

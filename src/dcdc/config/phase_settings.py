@@ -51,6 +51,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
     {
         "contrast": "dcdc.phases.contrast:Contrast",
         "byol": "dcdc.phases.byol:Byol",
+        "discriminate": "dcdc.phases.discriminate:Discriminate",
         "heads": "dcdc.phases.heads:Heads",
         "self_label": "dcdc.phases.self_label:SelfLabel",
     },

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dcdc.engine.optimiser import Adam
+from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.step import EagerStep
 
 _WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
@@ -50,16 +50,17 @@ class CapturedStep:
         self._capture = capture
         self._recorded: dict[tuple[str, ...], _Recorded | None] = {}  # None: runs eagerly
         device = eager.generator.device
-        if eager.store.is_resident:
-            self._input = torch.zeros(n_rows, dtype=torch.int64, device=device)
-        else:
+        self._indices = torch.zeros(n_rows, dtype=torch.int64, device=device)
+        self._images: Tensor | None = None
+        if not eager.store.is_resident:
             some = torch.zeros(n_rows, dtype=torch.int64)  # the shape counts, and any image has it
-            self._input = torch.zeros_like(eager.store.batch(some))
+            self._images = torch.zeros_like(eager.store.batch(some))
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """The terms are the graph's own: the next step overwrites them."""
-        batch = indices if self.store.is_resident else self.store.batch(indices)
-        self._input.copy_(batch, non_blocking=True)
+        self._indices.copy_(indices, non_blocking=True)
+        if self._images is not None:
+            self._images.copy_(self.store.batch(indices), non_blocking=True)
         key = tuple(heads)
         if key not in self._recorded:
             self._recorded[key] = self._record(key)
@@ -70,8 +71,10 @@ class CapturedStep:
         return recorded.terms
 
     def _train(self, heads: tuple[str, ...]) -> dict[str, Tensor]:
-        train = self.eager if self.store.is_resident else self.eager.train_on
-        return train(self._input, heads)
+        if self._images is None:
+            return self.eager(self._indices, heads)
+        self.eager.objective.see(self._indices)
+        return self.eager.train_on(self._images, heads)
 
     def _record(self, heads: tuple[str, ...]) -> _Recorded | None:
         terms: dict[str, Tensor] = {}
@@ -115,8 +118,10 @@ class CudaCapture:
 
 @contextmanager
 def unchanged(step: EagerStep) -> Iterator[None]:
-    """Steps inside the block leave no trace: weights, statistics, optimiser and generator."""
+    """Steps inside the block leave no trace: weights, statistics, optimiser, generator, and what
+    the phase keeps."""
     kept = {name: tensor.clone() for name, tensor in step.network.state_dict().items()}
+    kept_by_phase = {name: tensor.clone() for name, tensor in step.state.items()}
     state = {key: tensor.clone() for key, tensor in _state(step.optimiser).items()}
     generator_state = step.generator.get_state()
     try:
@@ -128,10 +133,12 @@ def unchanged(step: EagerStep) -> Iterator[None]:
                 tensor.copy_(state[key])
             else:
                 tensor.zero_()
+        for name, tensor in kept_by_phase.items():
+            step.state[name].copy_(tensor)
         step.generator.set_state(generator_state)
 
 
-def _state(optimiser: Adam) -> dict[tuple[int, str], Tensor]:
+def _state(optimiser: Optimiser) -> dict[tuple[int, str], Tensor]:
     return {
         (id(parameter), name): value
         for parameter, values in optimiser.state.items()

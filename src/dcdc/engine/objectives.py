@@ -28,6 +28,9 @@ class Objective(Protocol):
     """Its parts are apart because they are fast in different ways: draws on a random generator,
     copies compiled, the network under the optimiser's eyes."""
 
+    def see(self, indices: Tensor) -> None:
+        """Which rows of the store the next copies are of, as the step was given them."""
+
     def draw(self, images: Tensor, generator: Generator) -> Any:
         """Every random number that the copies of `images` (uint8, B x C x H x W) need."""
 

@@ -1,26 +1,30 @@
-"""Adam with torch's own arithmetic, without what the first torch.optim.Optimizer brings along, and
-the schedules of its learning rate.
+"""Adam and SGD with torch's own arithmetic, without what the first torch.optim.Optimizer brings
+along, and the schedules of their learning rate.
 
 torch's imports its compiler, whether or not anything is compiled: 1.5 s and 140 MB of every process
 that trains, more than a short training on a laptop takes.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
+from torch.optim.sgd import sgd
 
 BETAS, EPS = (0.9, 0.999), 1e-8
+MOMENTUM = 0.9
 
 
-class Adam:
+class Optimiser(ABC):
+    """What steps, trainer and checkpoints know of one."""
+
     def __init__(
         self,
         parameters: Iterable[nn.Parameter],
         lr: float | Tensor,
-        betas: tuple[float, float] = BETAS,
         *,
         fused: bool = False,
         slower: Iterable[nn.Parameter] = (),
@@ -32,7 +36,6 @@ class Adam:
         self.lr = lr
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
         """Of the parameters that have had a gradient."""
-        self.betas = betas
         self.fused = fused
         self.slower, self.factor = {id(parameter) for parameter in slower}, factor
 
@@ -63,11 +66,39 @@ class Adam:
         if slower:
             self._move(slower, self.lr * self.factor)
 
+    @abstractmethod
+    def _move(self, moving: list[nn.Parameter], lr: float | Tensor) -> None:
+        """One step of those, which have gradients."""
+
+    @abstractmethod
+    def _new_state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Before its first step."""
+
+    def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        if parameter not in self.state:
+            self.state[parameter] = self._new_state(parameter)
+        return self.state[parameter]
+
+
+class Adam(Optimiser):
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float | Tensor,
+        betas: tuple[float, float] = BETAS,
+        *,
+        fused: bool = False,
+        slower: Iterable[nn.Parameter] = (),
+        factor: float = 1.0,
+    ) -> None:
+        super().__init__(parameters, lr, fused=fused, slower=slower, factor=factor)
+        self.betas = betas
+
     def _move(self, moving: list[nn.Parameter], lr: float | Tensor) -> None:
         states = [self._state_of(parameter) for parameter in moving]
         adam(
             list(moving),
-            [parameter.grad for parameter in moving if parameter.grad is not None],
+            gradients_of(moving),
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],
@@ -82,20 +113,54 @@ class Adam:
             maximize=False,
         )
 
-    def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        if parameter not in self.state:
-            self.state[parameter] = {
-                "step": torch.zeros((), device=self._home_of_steps(parameter)),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-        return self.state[parameter]
-
-    def _home_of_steps(self, parameter: nn.Parameter) -> torch.device:
-        return parameter.device if self.fused else torch.device("cpu")
+    def _new_state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        return {
+            "step": torch.zeros((), device=parameter.device if self.fused else "cpu"),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
 
 
-def learning_rate_factor(schedule: str, epoch: float, epochs: int) -> float:
+class Sgd(Optimiser):
+    """With momentum; `weight_decay` pulls every weight towards 0."""
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float | Tensor,
+        *,
+        weight_decay: float = 0.0,
+        fused: bool = False,
+        slower: Iterable[nn.Parameter] = (),
+        factor: float = 1.0,
+    ) -> None:
+        super().__init__(parameters, lr, fused=fused, slower=slower, factor=factor)
+        self.weight_decay = weight_decay
+
+    def _move(self, moving: list[nn.Parameter], lr: float | Tensor) -> None:
+        sgd(
+            list(moving),
+            gradients_of(moving),
+            [self._state_of(parameter)["momentum"] for parameter in moving],
+            fused=self.fused or None,  # as Adam's
+            weight_decay=self.weight_decay,
+            momentum=MOMENTUM,
+            lr=lr,  # type: ignore[arg-type]
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
+
+    def _new_state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        return {"momentum": torch.zeros_like(parameter)}
+
+
+def gradients_of(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """Of those that have one."""
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def learning_rate_factor(schedule: str, epoch: float, epochs: float) -> float:
     """The share of the base rate at `epoch` (fractional) of `epochs`: a pure function of how far
     training has come, so that a resume needs no state."""
     if schedule == "constant":

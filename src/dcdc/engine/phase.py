@@ -6,9 +6,9 @@ or buffers of its own part of the network: both are in every checkpoint.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,34 @@ from torch import Tensor, nn
 from dcdc.config import PhaseSettings
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import Objective, StepTools
+from dcdc.engine.optimiser import Adam, Optimiser, learning_rate_factor
+from dcdc.networks import ClusteringNetwork
 
 Passes = tuple[tuple[str, ...], ...]
 """The heads that train in each pass over the images, in order."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What an optimiser of this training is made of."""
+
+    parameters: list[nn.Parameter]
+    lr: float | Tensor
+    """A tensor where a captured step reads it."""
+    slower: list[nn.Parameter]
+    """Those whose rate is `factor` times the others'."""
+    factor: float
+    fused: bool
+
+    def by(self, kind: Callable[..., Optimiser], **settings: Any) -> Optimiser:
+        return kind(
+            self.parameters,
+            self.lr,
+            slower=self.slower,
+            factor=self.factor,
+            fused=self.fused,
+            **settings,
+        )
 
 
 @dataclass(frozen=True)
@@ -32,9 +57,17 @@ class Phase(PhaseSettings):
     def objective(self, context: TrainingContext, tools: StepTools) -> Objective:
         """What each of its steps minimises."""
 
-    def part(self, backbone: nn.Module, n_features: int) -> nn.Module | None:  # noqa: ARG002
+    def part(self, network: ClusteringNetwork) -> nn.Module | None:  # noqa: ARG002
         """What it adds to the network while it trains, as `network.parts[kind]`."""
         return None
+
+    def optimiser(self, trained: Trained) -> Optimiser:
+        """What moves the weights in its steps."""
+        return trained.by(Adam)
+
+    def rate_factor(self, epoch: float) -> float:
+        """The share of its learning rate at `epoch` (fractional, from 0) of the phase."""
+        return learning_rate_factor(self.schedule, epoch, self.epochs)
 
     def begin(self, context: TrainingContext) -> None:
         """Before its first step. A resumed run does not come here again."""

@@ -1,7 +1,8 @@
 """One optimiser step: indices in, loss terms out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from dcdc.data.store import Store
 from dcdc.engine.objectives import Objective
-from dcdc.engine.optimiser import Adam
+from dcdc.engine.optimiser import Optimiser, gradients_of
 from dcdc.networks import ClusteringNetwork, WeightGradientStream, weight_gradients_on
 from dcdc.runtime.batch_share import BatchShare, sum_gradients
 
@@ -25,15 +26,17 @@ class EagerStep:
         self,
         *,
         network: ClusteringNetwork,
-        optimiser: Adam,
+        optimiser: Optimiser,
         store: Store,
         objective: Objective,
         generator: torch.Generator,
         gradient_stream: WeightGradientStream | None = None,
         share: BatchShare | None = None,
+        state: Mapping[str, Tensor] = MappingProxyType({}),
     ) -> None:
         """`gradient_stream` is where the convolutions' weight gradients are computed meanwhile;
-        `share` is what this process takes of a batch, where several train together."""
+        `share` is what this process takes of a batch, where several train together; `state` is
+        what the running phase keeps."""
         self.network = network
         self.optimiser = optimiser
         self.store = store
@@ -41,9 +44,11 @@ class EagerStep:
         self.generator = generator
         self.gradient_stream = gradient_stream
         self.share = share
+        self.state = state
 
     def __call__(self, indices: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
         """Trains `heads` on one batch; the loss terms, `head/term`, stay on the device."""
+        self.objective.see(indices)
         return self.train_on(self.store.batch(indices), heads)
 
     def train_on(self, images: Tensor, heads: Sequence[str]) -> dict[str, Tensor]:
@@ -54,9 +59,7 @@ class EagerStep:
             total, terms = self.objective.loss(self.network, copies, heads)
             torch.autograd.backward(total)
         if self.share is not None:
-            weights = self.optimiser.parameters
-            gradients = [weight.grad for weight in weights if weight.grad is not None]
-            sum_gradients(gradients, self.share.processes)
+            sum_gradients(gradients_of(self.optimiser.parameters), self.share.processes)
         self.optimiser.step()
         return {"loss": total.detach()} | {name: term.detach() for name, term in terms.items()}
 

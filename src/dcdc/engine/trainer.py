@@ -22,7 +22,7 @@ from dcdc.engine.checkpoints import (
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.history import HISTORY, append_history, rewind_history
 from dcdc.engine.interruption import Interruption
-from dcdc.engine.optimiser import Adam, learning_rate_factor
+from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.plan import Place, Plan
 from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms
@@ -38,9 +38,9 @@ _STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
 class Trainer:
     """Trains until the plan is done or a signal asks to stop; resumes where it stood.
 
-    `steps` has one for each phase of the plan. `folder` takes `history.jsonl` and `checkpoint/`;
-    without one nothing is written. Of several processes each takes its share of every batch, and
-    the first alone has a folder.
+    `steps` and `optimisers` have one for each phase of the plan. `folder` takes `history.jsonl` and
+    `checkpoint/`; without one nothing is written. Of several processes each takes its share of
+    every batch, and the first alone has a folder.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Trainer:
         plan: Plan,
         steps: Sequence[Step],
         context: TrainingContext,
-        optimiser: Adam,
+        optimisers: Sequence[Optimiser],
         generator: torch.Generator,
         evaluate: Callable[[], Evaluation],
         folder: Path | None = None,
@@ -61,7 +61,7 @@ class Trainer:
         self.context = context
         self.network, self.processes = context.network, context.processes
         self.observer = context.observer
-        self.optimiser = optimiser
+        self.optimisers = tuple(optimisers)
         self.generator = generator
         self.evaluate = evaluate
         self.folder = folder
@@ -71,7 +71,7 @@ class Trainer:
         self.history: list[dict[str, Any]] = []
         self._finished: dict[str, Tensor] | None = None
         self._warned: set[str] = set()
-        self._rate: float | None = None
+        self._rate: tuple[int, float] | None = None
 
     def resume(self) -> bool:
         """Takes up the newest whole checkpoint; False when there is none."""
@@ -176,13 +176,8 @@ class Trainer:
     def _begin(self, place: Place) -> None:
         """What an epoch needs before its first step."""
         if place.number == 1:
-            if self.epoch == 0:
-                if not self.keep_backbone:
-                    start_backbone(self.context)
-            else:  # moments of another loss would mislead
-                for state in self.optimiser.state.values():
-                    for value in state.values():
-                        value.zero_()
+            if self.epoch == 0 and not self.keep_backbone:
+                start_backbone(self.context)
             self.context.state.clear()
             place.phase.begin(self.context)
         place.phase.begin_epoch(self.context, place.number)
@@ -210,13 +205,19 @@ class Trainer:
     def _set_learning_rate(self, place: Place) -> None:
         phase = place.phase
         progress = place.number - 1 + self.steps_done / self.plan.steps(self.epoch + 1)
-        factor = learning_rate_factor(phase.schedule, progress, phase.epochs)
-        rate = phase.learning_rate * factor
-        if not isinstance(self.optimiser.lr, Tensor):
-            self.optimiser.lr = rate
-        elif rate != self._rate:  # where a captured step reads it
-            self.optimiser.lr.fill_(rate)
-        self._rate = rate
+        rate = phase.learning_rate * phase.rate_factor(progress)
+        optimiser = self.optimisers[place.index]
+        if not isinstance(optimiser.lr, Tensor):
+            optimiser.lr = rate
+        elif (place.index, rate) != self._rate:  # where a captured step reads it
+            optimiser.lr.fill_(rate)
+        self._rate = (place.index, rate)
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """Of the epoch that is under way, or else of the last one."""
+        running = self.epoch + 1 if self.steps_done else max(self.epoch, 1)
+        return self.optimisers[self.plan.at(running).index]
 
     def _require_finite(self) -> None:
         """The losses tell of every step but the last, whose update only the weights show."""
@@ -280,6 +281,7 @@ class Trainer:
                     "them, or start a new run"
                 )
         device = self.generator.device
+        self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step
         self.network.load_state_dict(under("network/"))
         self.optimiser.load_named_state(under("optimiser/"))
         self.generator.set_state(checkpoint.tensors["generator"])
@@ -287,4 +289,3 @@ class Trainer:
         self.context.state.update(under("phase/"))
         self.terms.sums = {name: total.to(device) for name, total in under("terms/").items()}
         self.terms.counts = dict(checkpoint.extra["term_counts"])
-        self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step

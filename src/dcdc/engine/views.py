@@ -19,7 +19,14 @@ def apply_of(copy: Copy) -> Apply:
     return copy.apply
 
 
-class OriginalAndPerturbed:
+class Views:
+    """What the views of all objectives have in common."""
+
+    def see(self, indices: Tensor) -> None:
+        """Which rows of the store the next copies are of. Few objectives ask."""
+
+
+class OriginalAndPerturbed(Views):
     """Copies of the same images; with partners, the second half of a batch is perturbed instead."""
 
     def __init__(
@@ -61,7 +68,7 @@ class OriginalAndPerturbed:
         return first, second
 
 
-class VectorPairs:
+class VectorPairs(Views):
     """Feature vectors and their partners, the second half of a batch: nothing is drawn, since
     neighbours stand in the place of perturbed copies."""
 
@@ -76,7 +83,7 @@ class VectorPairs:
         return first, second
 
 
-class PerturbedPair:
+class PerturbedPair(Views):
     """Two perturbed copies of each image: first one of every image, then the other of each."""
 
     def __init__(

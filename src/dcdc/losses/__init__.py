@@ -5,6 +5,12 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from dcdc.losses.discrimination import (
+    balanced_labels,
+    discrimination_loss,
+    moved_centres,
+    next_duals,
+)
 from dcdc.losses.generative import (
     discriminator_loss,
     gaussian_divergence,
@@ -53,16 +59,20 @@ __all__ = [
     "HeadLoss",
     "LossFunction",
     "balance_loss",
+    "balanced_labels",
     "byol_loss",
     "class_affinity",
     "class_view_loss",
     "dcdc_loss",
+    "discrimination_loss",
     "discriminator_loss",
     "gaussian_divergence",
     "generator_loss",
     "iic_loss",
     "joint_assignment",
+    "moved_centres",
     "mutual_information",
+    "next_duals",
     "nt_xent_loss",
     "reconstruction_loss",
     "sample_affinity",

@@ -43,8 +43,8 @@ class Byol(Phase):
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
         return ((self.kind,),)
 
-    def part(self, backbone: nn.Module, n_features: int) -> "ByolPart":
-        return ByolPart(backbone, n_features, self.projection)
+    def part(self, network: ClusteringNetwork) -> "ByolPart":
+        return ByolPart(network.backbone, network.n_features, self.projection)
 
     def begin(self, context: TrainingContext) -> None:
         """The backbone may have been changed since it was built, by the phase before or a start."""

@@ -41,9 +41,10 @@ class Contrast(Phase):
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
         return ((self.kind,),)
 
-    def part(self, backbone: nn.Module, n_features: int) -> nn.Module:  # noqa: ARG002
+    def part(self, network: ClusteringNetwork) -> nn.Module:
         """Two layers between features and contrast: what the contrast throws away, features
         keep."""
+        n_features = network.n_features
         return nn.Sequential(
             nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, self.projection)
         )

@@ -21,8 +21,8 @@ from dcdc.engine.held_out_loss import held_out_loss
 from dcdc.engine.neighbours import find_neighbours
 from dcdc.engine.objectives import Function, Passes, StepTools, as_it_is, one_pass, two_passes
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.optimiser import Adam
-from dcdc.engine.phase import Phase
+from dcdc.engine.optimiser import Optimiser
+from dcdc.engine.phase import Phase, Trained
 from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
@@ -92,7 +92,7 @@ def build_network(config: RunConfig, *, for_training: bool = False) -> Clusterin
         )
         for phase in config.active_phases.values() if for_training else ():
             assert isinstance(phase, Phase)
-            part = phase.part(backbone, network.n_features)
+            part = phase.part(network)
             if part is not None and phase.kind not in network.parts:
                 network.parts[phase.kind] = part
             elif part is not None and _shapes(part) != _shapes(network.parts[phase.kind]):
@@ -184,13 +184,13 @@ def build_training(
     observer.note(f"{_what_is_held(store)} {store.description}")
     plan = build_plan(config, image_set, network)
     context = build_context(config, model, store, observer)
-    optimiser = _optimiser(config, network, device, plan.phases[0].learning_rate)
+    optimisers = _optimisers(config, network, device, plan)
     generator = torch.Generator(device=device)
     compiled = _compiled(config, device, plan, observer)
     capture = CudaCapture() if device.type == "cuda" and config.train.capture else None
     n_pixels = _pixels(image_set)
     steps: list[Step] = []
-    for phase, batch_size in zip(plan.phases, plan.batch_sizes, strict=True):
+    for phase, batch_size, optimiser in zip(plan.phases, plan.batch_sizes, optimisers, strict=True):
         share = BatchShare(processes, batch_size) if processes.joined else None
         n_images = batch_size if share is None else share.n_own
         tools = _tools(model, compiled, share)
@@ -202,6 +202,7 @@ def build_training(
             generator=generator,
             gradient_stream=_gradient_stream(device, n_images * n_pixels),
             share=share,
+            state=context.state,
         )
         step: Step = eager
         if capture is not None:
@@ -212,7 +213,7 @@ def build_training(
         plan=plan,
         steps=steps,
         context=context,
-        optimiser=optimiser,
+        optimisers=optimisers,
         generator=generator,
         evaluate=_evaluation(model, store, image_set.targets),
         folder=folder,
@@ -284,16 +285,22 @@ def held_out_loss_of(config: RunConfig, model: TrainedModel, image_set: Data, se
     )
 
 
-def _optimiser(
-    config: RunConfig, network: ClusteringNetwork, device: torch.device, rate: float
-) -> Adam:
+def _optimisers(
+    config: RunConfig, network: ClusteringNetwork, device: torch.device, plan: Plan
+) -> list[Optimiser]:
+    """Each phase has its own: moments of another loss would mislead."""
     trained = [weight for weight in network.parameters() if weight.requires_grad]
     factor = config.network.backbone_rate
     slower = list(network.backbone.parameters()) if factor < 1 else []
-    lr: float | Tensor = rate
-    if device.type == "cuda":
-        lr = torch.tensor(rate, device=device)  # a captured step reads it there
-    return Adam(trained, lr, fused=device.type != "mps", slower=slower, factor=factor)
+    on_gpu, fused = device.type == "cuda", device.type != "mps"
+
+    def made_for(phase: Phase) -> Optimiser:
+        rate: float | Tensor = phase.learning_rate
+        if on_gpu:
+            rate = torch.tensor(rate, device=device)  # a captured step reads it there
+        return phase.optimiser(Trained(trained, rate, slower, factor, fused))
+
+    return [made_for(phase) for phase in plan.phases]
 
 
 def _gradient_stream(device: torch.device, n_pixels: int) -> WeightGradientStream | None:
