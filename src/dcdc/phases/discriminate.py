@@ -21,7 +21,7 @@ from dcdc.engine.optimiser import Optimiser, Sgd, learning_rate_factor
 from dcdc.engine.phase import Passes, Phase, Trained
 from dcdc.engine.views import PerturbedPair
 from dcdc.losses import balanced_labels, discrimination_loss, moved_centres, next_duals
-from dcdc.losses.heads import EMPTY
+from dcdc.losses.heads import EMPTY, at_least_float32
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, CopyGroupNorm1d
 
 N_PROJECTED = 128
@@ -158,7 +158,7 @@ class DiscriminateObjective(PerturbedPair):
         (projected,) = self.tools.gather(projected)
         (rows,) = self.tools.gather(self._rows)
         with torch.autocast(projected.device.type, enabled=False):
-            projected = F.normalize(projected.float(), dim=1, eps=EMPTY)
+            projected = F.normalize(at_least_float32(projected), dim=1, eps=EMPTY)
             labels = part.learn(projected.detach(), self.phase.temperature)
             cosines = torch.einsum("bd,skd->bsk", projected, part.centres_before)
             before = self._exchange_labels(rows, labels)
