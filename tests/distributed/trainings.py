@@ -54,7 +54,10 @@ TRAININGS: dict[str, dict] = {
     "all phases": PHASES,
     "byol": {key.replace("contrast.", "byol."): value for key, value in PHASES.items()}
     | {"phases": ("byol", "heads", "self_label")},
-    "head start": {"heads.over_clustering_first": 1, "heads.initialisation": "spherical-k-means"},
+    "k-means": {
+        "heads.over_clustering_first": 1,
+        "heads.initialisation": "spherical-k-means",
+    },
     "patches": {"network.backbone": "patches", "heads.initialisation": "k-means"},
     "deep": {
         **{"network.backbone": "resnet18", "heads.order": "joint"},

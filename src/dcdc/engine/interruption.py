@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM become a wish that the trainer reads between two steps."""
+"""Ctrl-C and SIGTERM become a request that the trainer reads between two steps."""
 
 import signal
 import threading

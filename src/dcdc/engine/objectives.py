@@ -26,7 +26,7 @@ Gather = Callable[..., tuple[Tensor, ...]]
 
 class Objective(Protocol):
     """Its parts are apart because they are fast in different ways: draws on a random generator,
-    copies compiled, the network under the optimiser's eyes."""
+    copies compiled, the network as the optimiser knows it."""
 
     def draw(self, images: Tensor, generator: Generator) -> Any:
         """Every random number that the copies of `images` (uint8, B x C x H x W) need."""
@@ -81,6 +81,6 @@ class StepTools:
     passes: Passes = two_passes
     gather: Gather = own_rows
     applied: Callable[[Copy], Apply] = apply_of
-    """Hands back what applies a copy's draws: its own `apply`, or a faster twin."""
+    """Gives what applies a copy's draws: its own `apply`, or a faster version."""
     compiled: Callable[[Function], Function] = as_it_is
-    """May hand back a faster twin of a pure function."""
+    """May give back a faster version of a pure function."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dcdc.data.order import epoch_batches
-from dcdc.engine.backbone_start import start_backbone
+from dcdc.engine.backbone_initialisation import initialise_backbone
 from dcdc.engine.checkpoints import (
     CHECKPOINTS,
     Checkpoint,
@@ -36,7 +36,7 @@ _STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
 
 
 class Trainer:
-    """Trains until the plan is done or a signal asks to stop; resumes where it stood.
+    """Trains until the plan is done or a signal asks to stop; resumes from a checkpoint.
 
     `steps` has one for each phase of the plan. `folder` takes `history.jsonl` and `checkpoint/`;
     without one nothing is written. Of several processes each takes its share of every batch, and
@@ -178,7 +178,7 @@ class Trainer:
         if place.number == 1:
             if self.epoch == 0:
                 if not self.keep_backbone:
-                    start_backbone(self.context)
+                    initialise_backbone(self.context)
             else:  # moments of another loss would mislead
                 for state in self.optimiser.state.values():
                     for value in state.values():

@@ -38,7 +38,7 @@ class Prepared:
     recipe: str | None
     """The preset's name; None: the caller's own recipe, or one that the images suggested."""
     passed_over: str | None = None
-    """The preset of the source's own name, where this machine cannot bear it."""
+    """The preset of the source's own name, where this machine is too slow for it."""
     by_itself: bool = False
     """Whether the pretrained backbone was chosen here, not asked for."""
 
@@ -126,7 +126,7 @@ def _largest_side(device: str, backbone: str | None) -> int:
 
 
 def choose_recipe(known_as: str, overrides: Overrides) -> tuple[str | RunConfig | None, str | None]:
-    """The one asked for, or of the images' own name where this machine can bear it; and the name
+    """The one asked for, or of the images' own name where this machine is fast enough; and the name
     that was passed over."""
     if overrides.preset is not None:
         return overrides.preset, None

@@ -17,7 +17,7 @@ from dcdc.runtime.device import autocast, pick_device, usual_precision
 
 def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
     """Fills in what images or feature vectors decide, and refuses what they, or the processes,
-    cannot bear."""
+    do not allow."""
     n_images = image_set.n_images
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
@@ -126,7 +126,7 @@ def _check_phases_of_vectors(config: RunConfig, *, has_copies: bool) -> None:
             )
         if isinstance(phase, Heads) and not phase.neighbours and not has_copies:
             raise InputError(
-                "stored features have no perturbed copies: neighbours stand in their place",
+                "stored features have no perturbed copies: neighbours take their place",
                 remedy=f"set {{{name}.neighbours}} to 1 or more",
             )
 

@@ -1,4 +1,4 @@
-"""Which images stand for a cluster, how many clusters get shown, and the gallery for print.
+"""Which images represent a cluster, how many clusters get shown, and the gallery for print.
 
 Shapes: H = W pixels a side, C channels (1 or 3).
 """
@@ -56,11 +56,11 @@ def most_uncertain_images(certainty: NDArray[np.float64]) -> list[int]:
 
 def gallery_heading(clusters: list[ClusterFacts]) -> str:
     """What the gallery shows and what it leaves out."""
-    n_alive = sum(cluster.size > 0 for cluster in clusters)
-    n_empty = len(clusters) - n_alive
+    n_in_use = sum(cluster.size > 0 for cluster in clusters)
+    n_empty = len(clusters) - n_in_use
     heading = f"The {PER_CLUSTER} most confident images of each cluster, surest first."
-    if n_alive > MAX_CLUSTERS:
-        heading += f" The {MAX_CLUSTERS} largest of {n_alive} clusters are shown."
+    if n_in_use > MAX_CLUSTERS:
+        heading += f" The {MAX_CLUSTERS} largest of {n_in_use} clusters are shown."
     if n_empty:
         heading += (
             f" {n_empty} of {len(clusters)} clusters {'is' if n_empty == 1 else 'are'} empty."
