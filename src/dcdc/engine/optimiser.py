@@ -85,14 +85,11 @@ class Adam:
     def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         if parameter not in self.state:
             self.state[parameter] = {
-                "step": torch.zeros((), device=self._home_of_steps(parameter)),
+                "step": torch.zeros((), device=parameter.device if self.fused else "cpu"),
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
         return self.state[parameter]
-
-    def _home_of_steps(self, parameter: nn.Parameter) -> torch.device:
-        return parameter.device if self.fused else torch.device("cpu")
 
 
 def learning_rate_factor(schedule: str, epoch: float, epochs: int) -> float:

@@ -49,7 +49,7 @@ def prepare_run(
     processes: Processes = ALONE,
     *,
     read: Read | None = None,
-    adjust: Adjust = lambda config, _: config,
+    adjust: Adjust | None = None,
 ) -> Prepared:
     """The preset that is asked for, or that of the source's own name, or what the images suggest;
     overrides laid over it once; resolved once against the images and the machine.
@@ -99,7 +99,9 @@ def prepare_run(
             )
             config = overrides.over(suggested)
         config = replace(config, data=data)
-        return resolve(adjust(config, images), images, processes.size)
+        if adjust is not None:
+            config = adjust(config, images)
+        return resolve(config, images, processes.size)
 
     config = config_of_first(processes, decide)
     recipe = chosen if isinstance(chosen, str) else None

@@ -41,7 +41,7 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
         n_clusters=n_clusters,
         data=data,
         network=network,
-        phases=tuple(phase.resolved() for phase in _phases(config)),
+        phases=tuple(each.resolved() for each in config.phases if isinstance(each, Phase)),
         train=replace(train, precision=precision),
     )
     # These check their own arguments: better here than after a run folder was made.
@@ -153,10 +153,6 @@ def batch_sizes(config: RunConfig) -> dict[str, int]:
         size = phase.batch_size or size
         sizes[name] = size
     return sizes
-
-
-def _phases(config: RunConfig) -> tuple[Phase, ...]:
-    return tuple(phase for phase in config.phases if isinstance(phase, Phase))
 
 
 def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
