@@ -99,7 +99,7 @@ class Trainer:
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
-        with Interruption(patient=self.processes.joined) as interruption:
+        with Interruption(ignore_repeats=self.processes.joined) as interruption:
             while self.epoch < plan.epochs:
                 wanted = self._train_epoch(interruption)
                 if wanted:
