@@ -3,6 +3,8 @@
 Shapes: H = W pixels a side, C channels (1 or 3).
 """
 
+from typing import Any
+
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -111,29 +113,16 @@ def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -
         fontsize=8.5,
     )
     for row, cluster in enumerate(rows):
-        lines = [f"{cluster.size:,} images", f"confidence {cluster.mean_confidence:.2f}"]
+        lines = [f"cluster {cluster.number}", f"{cluster.size:,} images"]
+        lines.append(f"confidence {cluster.mean_confidence:.2f}")
         if cluster.purity is not None:
             lines.append(f"purity {cluster.purity:.2f}")
-        top = row * (SIDE + _ROW_GAP) + (SIDE - _LINE * (len(lines) + 1)) / 2
-        axes.text(
-            -14,
-            top,
-            f"cluster {cluster.number}",
-            ha="right",
-            va="top",
-            fontsize=9,
-            fontweight="bold",
-        )
-        for position, line in enumerate(lines, start=1):
-            axes.text(
-                -14,
-                top + position * _LINE,
-                line,
-                ha="right",
-                va="top",
-                fontsize=8.5,
-                color=theme.muted,
-            )
+        top = row * (SIDE + _ROW_GAP) + (SIDE - _LINE * len(lines)) / 2
+        first = {"fontsize": 9, "fontweight": "bold"}
+        other = {"fontsize": 8.5, "color": theme.muted}
+        for position, line in enumerate(lines):
+            look: dict[str, Any] = other if position else first
+            axes.text(-14, top + position * _LINE, line, ha="right", va="top", **look)
     return figure
 
 
