@@ -1,4 +1,4 @@
-"""Errors that a person can mend, in parts: entry points show them in one line of their words."""
+"""Errors that a person can correct, in parts: entry points show them in one line of their words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class InputError(ValueError):
         return f"{text}: {_one_of(ways)}" if ways else text
 
     def within(self, section: str) -> "InputError":
-        """The same, where settings of the engine stand in `section` for whoever gave them."""
+        """The same, where the caller knows settings of the engine as those of `section`."""
         parts = self.parts()
         if _is_setting(self.parameter or ""):
             parts["parameter"] = f"{section}.{self.parameter}"
@@ -77,7 +77,7 @@ class InputError(ValueError):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes."""
+        """Errors are sent between processes."""
         return _rebuilt, (type(self), self.parts())
 
 

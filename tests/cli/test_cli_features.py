@@ -123,7 +123,7 @@ def test_a_fine_tuned_backbone_is_told_from_a_frozen_one(dcdc, photo_folder, tmp
 def test_a_baseline_beside_a_frozen_backbone_groups_its_features(
     dcdc, photo_folder, tmp_path, monkeypatch
 ):
-    """Figures of pixels do not stand in a row with those of pretrained features."""
+    """Figures of pixels cannot be compared with those of pretrained features."""
     seen = []
     own = Method.cluster
 

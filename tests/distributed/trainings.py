@@ -60,7 +60,10 @@ TRAININGS: dict[str, dict] = {
         **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
         "discriminate.warmup_epochs": 0.5,
     },
-    "head start": {"heads.over_clustering_first": 1, "heads.initialisation": "spherical-k-means"},
+    "k-means": {
+        "heads.over_clustering_first": 1,
+        "heads.initialisation": "spherical-k-means",
+    },
     "patches": {"network.backbone": "patches", "heads.initialisation": "k-means"},
     "deep": {
         **{"network.backbone": "resnet18", "heads.order": "joint"},

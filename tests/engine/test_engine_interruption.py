@@ -50,8 +50,8 @@ def test_outside_the_main_thread_signals_are_left_alone():
     assert found == [None]
 
 
-def test_a_patient_one_takes_repeated_signals_for_the_same_wish():
-    with Interruption(patient=True) as interruption:
+def test_where_repeats_are_ignored_they_are_the_same_request():
+    with Interruption(ignore_repeats=True) as interruption:
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGINT)
         assert interruption.wanted == "SIGINT"
@@ -63,7 +63,7 @@ def test_a_patient_one_takes_repeated_signals_for_the_same_wish():
 def test_a_lost_process_may_still_say_so_when_torchrun_ends_it():
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(PeerLostError), Interruption(patient=True) as interruption:
+        with pytest.raises(PeerLostError), Interruption(ignore_repeats=True) as interruption:
             raise PeerLostError("gone")
         os.kill(os.getpid(), signal.SIGTERM)
         assert interruption.wanted == "SIGTERM"

@@ -6,7 +6,7 @@ import torch
 
 from dcdc.config import with_values
 from dcdc.data import from_arrays
-from dcdc.engine.backbone_start import start_backbone
+from dcdc.engine.backbone_initialisation import initialise_backbone
 from dcdc.engine.observer import SilentObserver
 from dcdc.prepare.assembly import build_training
 from dcdc.prepare.resolve import perturbed_copy, resolve
@@ -51,14 +51,14 @@ def test_features_are_steadier_than_those_of_a_dense_layer_at_random(config, tin
     training = built(config, tiny_set)
     seen = training.model.network, perturbed_copy(config, n_repeats=1), tiny_set
     before = steadiness(*seen)
-    start_backbone(training.trainer.context)
+    initialise_backbone(training.trainer.context)
     assert steadiness(*seen) > 2 * before
 
 
 def test_one_seed_one_dictionary_and_another_seed_another(config, tiny_set):
     def dictionary(seed):
         training = built(with_values(config, {"train.seed": seed}), tiny_set)
-        start_backbone(training.trainer.context)
+        initialise_backbone(training.trainer.context)
         return training.model.network.backbone.state_dict()
 
     first, again, other = dictionary(0), dictionary(0), dictionary(1)
@@ -69,7 +69,7 @@ def test_one_seed_one_dictionary_and_another_seed_another(config, tiny_set):
 def test_fewer_images_than_features_leave_the_rest_at_nothing(config, tiny_set):
     few = from_arrays(tiny_set.images[:20])
     training = built(with_values(config, {"heads.batch_size": 8, "n_clusters": 3}), few)
-    start_backbone(training.trainer.context)
+    initialise_backbone(training.trainer.context)
     weight = training.model.network.backbone.dense.weight
     assert weight[:19].abs().sum(dim=1).min() > 0
     assert not weight[19:].any()
@@ -79,7 +79,7 @@ def test_fewer_images_than_features_leave_the_rest_at_nothing(config, tiny_set):
 def test_images_of_one_colour_are_borne(config, tiny_set):
     plain = from_arrays(np.full_like(tiny_set.images, 7))
     training = built(with_values(config, {"n_clusters": 3}), plain)
-    start_backbone(training.trainer.context)
+    initialise_backbone(training.trainer.context)
     assert all(tensor.isfinite().all() for tensor in training.model.network.state_dict().values())
 
 
@@ -94,7 +94,7 @@ def test_a_run_finds_the_tiny_sets_kinds_and_a_resumed_one_finds_nothing_anew(
     def never(*_):
         raise AssertionError("a second dictionary")
 
-    monkeypatch.setattr("dcdc.engine.patch_dictionary.start_patches", never)
+    monkeypatch.setattr("dcdc.engine.patch_dictionary.initialise_patches", never)
     longer = run(config, tiny_set, folder=folder, resume=True)
     assert np.array_equal(longer.assigned.probabilities, straight.assigned.probabilities)
     given = run(config, tiny_set, weights=longer.model.network.state_dict())

@@ -13,7 +13,7 @@ from torch import nn
 
 from dcdc.config import PHASES, with_values
 from dcdc.engine.checkpoints import list_checkpoints, load_checkpoint
-from dcdc.engine.cluster_head_start import initialise_by_k_means
+from dcdc.engine.cluster_head_initialisation import initialise_by_k_means
 from dcdc.engine.history import read_history
 from dcdc.engine.neighbours import find_neighbours, nearest_neighbours
 from dcdc.engine.observer import SilentObserver

@@ -1,4 +1,4 @@
-"""The face as a whole: what fit leaves, what the other methods answer, and what is refused."""
+"""The estimator as a whole: what fit leaves, what the other methods answer, and what is refused."""
 
 import copy
 import os

@@ -58,7 +58,7 @@ class Seen(SilentObserver):
         self.epochs, self.steps, self.notes = [], 0, []
         self.after_epoch = lambda: None
 
-    def on_step(self, terms, n_images):  # noqa: ARG002 - the face of an observer
+    def on_step(self, terms, n_images):  # noqa: ARG002 - the signature of an observer
         self.steps += 1
 
     def on_epoch(self, record):

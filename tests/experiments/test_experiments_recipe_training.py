@@ -22,7 +22,7 @@ class Watched(SilentObserver):
         self.steps = 0
         self.on_each = lambda: None
 
-    def on_step(self, terms, n_images):  # noqa: ARG002 - the face of an observer
+    def on_step(self, terms, n_images):  # noqa: ARG002 - the signature of an observer
         self.steps += 1
         self.on_each()
 

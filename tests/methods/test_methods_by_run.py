@@ -52,9 +52,9 @@ def test_on_a_gpu_they_have_the_paper_s_network_and_their_own_rate(method, confi
 
 @pytest.mark.usefixtures("on_gpu")
 def test_large_images_are_cropped_as_the_paper_crops_them_and_grey_ones_not_recoloured(colour):
-    assert start_config(colour(96, 60), 10, "cuda", {}).augment.resize_to == 112
-    assert start_config(colour(64, 60), 10, "cuda", {}).augment.resize_to == 80
-    grey = start_config(colour(32, 60, channels=1), 10, "cuda", {}).augment
+    assert start_config(colour(96, 60), 10, "cuda").augment.resize_to == 112
+    assert start_config(colour(64, 60), 10, "cuda").augment.resize_to == 80
+    grey = start_config(colour(32, 60, channels=1), 10, "cuda").augment
     assert (grey.hue, grey.flip, grey.rotation > 0, grey.resize_to) == (0, 0, True, 40)
 
 

@@ -38,7 +38,7 @@ def test_digits_by_landmarks_come_near_the_exact_answer():
 
 def test_weights_are_of_the_nearest_landmarks_and_sum_to_one():
     random = np.random.default_rng(0)
-    points = random.normal(size=(5000, 3)).astype(np.float32)  # more than one block of rows
+    points = random.normal(size=(5000, 3)).astype(np.float32)
     landmarks = random.normal(size=(7, 3)).astype(np.float32)
     weights = near_landmarks(points, landmarks, 2).toarray()
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)

@@ -66,11 +66,11 @@ def test_weight_gradients_have_a_stream_of_their_own_where_layers_leave_room(
         "on",
         lambda _: assembly.WeightGradientStream(stream="another"),
     )
-    aside = assembly._gradient_stream(torch.device(device), n_images * 32 * 32)
+    stream = assembly._gradient_stream(torch.device(device), n_images * 32 * 32)
     if expected == "left to autograd":
-        assert aside is None
+        assert stream is None
     else:
-        assert aside.stream == ("another" if expected == "beside" else None)
+        assert stream.stream == ("another" if expected == "beside" else None)
 
 
 def steps_of_the_paper_preset(device: str, precision: str) -> dict[str, float]:

@@ -135,7 +135,7 @@ def test_grey_photos_have_the_mean_of_the_backbones_statistics():
     [
         ({"network.backbone": "resnet18"}, "feature vectors go past the backbone resnet18"),
         ({"network.sobel": True}, "are for images, not for feature vectors"),
-        ({"heads.neighbours": 0}, "neighbours stand in their place: set heads.neighbours to 1"),
+        ({"heads.neighbours": 0}, "neighbours take their place: set heads.neighbours to 1"),
         ({"data.n_features": 4}, "vectors of 4 features, these have 9"),
         (
             {"phases": ("contrast", "heads"), "contrast.epochs": 1, "contrast.batch_size": 8},
@@ -144,14 +144,14 @@ def test_grey_photos_have_the_mean_of_the_backbones_statistics():
         ({"n_clusters": 61}, "60 images cannot fill 61 clusters"),
     ],
 )
-def test_what_vectors_cannot_bear_is_refused_in_a_line(vectors, values, told):
+def test_what_vectors_do_not_allow_is_refused_in_a_line(vectors, values, told):
     with pytest.raises(InputError) as refused:
         chosen(vectors, values)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_what_images_cannot_bear_is_refused_in_a_line(photos):
+def test_what_images_do_not_allow_is_refused_in_a_line(photos):
     with pytest.raises(InputError, match="backbone small has no pretrained weights to freeze"):
         chosen(photos, {"network.backbone": "small", "network.frozen": True})
     with pytest.raises(InputError, match="is for feature vectors, these are images"):

@@ -1,4 +1,4 @@
-"""What the images and the machine decide of a config, and what they cannot bear."""
+"""What the images and the machine decide of a config, and what they do not allow."""
 
 from dataclasses import replace
 
@@ -94,7 +94,7 @@ def test_a_batch_that_the_processes_cannot_share_is_refused(tiny_config, tiny_se
 
 
 def test_the_clusters_to_find_tell_the_labels(tmp_path):
-    """A column that was named stays, and so does the wish for none."""
+    """A column that was named stays, and so does the choice of none."""
     file = tmp_path / "hub.parquet"
     labels = {"fine_label": [0, 1, 2, 3], "coarse_label": [0, 0, 1, 1]}
     pq.write_table(pa.table({"image": [b"a", b"b", b"c", b"d"], **labels}), file)

@@ -70,7 +70,7 @@ def test_series_skips_epochs_without_the_key(make_facts):
 
 def test_warnings_are_those_of_the_last_epoch(make_facts):
     facts = make_facts([0, 1], n_clusters=2, epochs=2)
-    facts.history[0]["warnings"] = ["mended since"]
+    facts.history[0]["warnings"] = ["corrected since"]
     facts.history[1]["warnings"] = ["still there"]
     assert facts.warnings == ["still there"]
     del facts.history[1]["warnings"]

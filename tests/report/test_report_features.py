@@ -51,7 +51,7 @@ def test_without_pictures_the_page_says_why_and_has_all_else(vector_run, vectors
 def test_pretrained_weights_are_named_beside_the_scores(frozen_run, photo_folder):
     page = page_of(frozen_run, load_data(photo_folder, size=32))
     assert "Features of EfficientNet-Lite0, frozen: weights trained on ImageNet-1k" in page.text
-    assert "with labels (Apache-2.0). The scores do not stand in a row" in page.text
+    assert "with labels (Apache-2.0). The scores cannot be compared" in page.text
     assert "EfficientNet-Lite0, frozen" in page.text
     assert "nearest neighbours" in page.text
     assert len(page.thumbnails) == 48

@@ -1,4 +1,4 @@
-"""The two copies of a batch: the original, gently shifted, and its perturbed repeats.
+"""The two copies of a batch: the original, shifted a little, and its perturbed repeats.
 
 B images, r repeats, C channels, H x W pixels
 """

@@ -1,6 +1,6 @@
 """The settings that every phase of a training has, and the kinds of phases there are.
 
-A config names its phases; what a phase does stands in `dcdc.phases`, one file each. A file is
+A config names its phases; what a phase does is in `dcdc.phases`, one file each. A file is
 imported when a config first names its kind.
 """
 

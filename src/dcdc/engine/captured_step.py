@@ -101,12 +101,12 @@ class CudaCapture:
     def __call__(
         self, function: Callable[[], object], generator: torch.Generator | None = None
     ) -> Graph:
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
+        warm_up = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        warm_up.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(warm_up):
             for _ in range(_WARM_UPS):
                 function()
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(warm_up)
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)

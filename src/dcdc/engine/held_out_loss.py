@@ -26,7 +26,7 @@ def held_out_loss(
     partners: Tensor | None = None,
 ) -> float:
     """The mean over full batches of a fixed order under fixed draws, both by `seed`. `partners`
-    are the rows (N) that stand beside feature vectors, in the place of perturbed copies.
+    are the rows (N) that take the place of perturbed copies where there are feature vectors.
 
     Of the head that answers; statistics are those of the trained norms, not of the batch.
     """

@@ -28,6 +28,6 @@ def append_history(path: Path, record: dict[str, Any]) -> None:
 
 
 def rewind_history(path: Path, epoch: int) -> None:
-    """Drops what lies after `epoch`: a resumed run writes those lines again."""
+    """Drops what comes after `epoch`: a resumed run writes those lines again."""
     kept = [record for record in read_history(path) if record["epoch"] <= epoch]
     write_text(path, "".join(json.dumps(record) + "\n" for record in kept))

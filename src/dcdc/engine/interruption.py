@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM become a wish that the trainer reads between two steps."""
+"""Ctrl-C and SIGTERM become a request that the trainer reads between two steps."""
 
 import signal
 import threading
@@ -11,12 +11,12 @@ from dcdc.errors import PeerLostError
 class Interruption:
     """Inside the block the first signal sets `wanted`; a second one acts as it always does.
 
-    Not so with `patient`: torchrun repeats to its processes what a terminal has told them already,
-    and ends by itself those that take too long.
+    Not so with `ignore_repeats`: torchrun repeats to its processes what a terminal has told them
+    already, and ends by itself those that take too long.
     """
 
-    def __init__(self, *, patient: bool = False) -> None:
-        self.patient = patient
+    def __init__(self, *, ignore_repeats: bool = False) -> None:
+        self.ignore_repeats = ignore_repeats
         self.wanted: str | None = None
         """Name of the signal received, if any."""
         self._before: dict[signal.Signals, Any] = {}
@@ -35,7 +35,7 @@ class Interruption:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.wanted = signal.Signals(number).name
-        if not self.patient:
+        if not self.ignore_repeats:
             self._restore()
 
     def _restore(self) -> None:

@@ -93,12 +93,12 @@ def _backbone(backbone: Mapping[str, Any] | None) -> str:
     }[told["uses_labels"]]
     return (
         f"## Backbone\n\n{_plain(told['name'])}{name}, {how}: {_plain(weights(backbone))}. {said}: "
-        "figures of this model do not stand in a row with those of models from scratch."
+        "figures of this model cannot be compared with those of models from scratch."
     )
 
 
 def public_source(source: str) -> str:
-    """A source's name without the folders that lead to it, which concern nobody else."""
+    """A source's name without the folders that lead to it, which are private."""
     benchmark, colon, _ = source.partition(":")
     if colon and len(benchmark) > 1 and "/" not in benchmark:
         return benchmark

@@ -1,6 +1,6 @@
 """The files that make a model, in a run folder or in a model folder of its own.
 
-A format number stands in every file that a later version may have to read or refuse. A file without
+Every file has a format number that a later version may have to read or refuse. A file without
 one is of format 1: run folders were written without.
 """
 

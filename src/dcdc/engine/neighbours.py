@@ -1,4 +1,4 @@
-"""Each image's nearest neighbours by its features: what else may stand for the same thing.
+"""Each image's nearest neighbours by its features: what else may show the same thing.
 
 Shapes: N images, D features, k neighbours.
 """
@@ -92,7 +92,7 @@ def nearest_neighbours(
     found = []
     for start in range(0, len(rows), _CHUNK):
         affinity = rows[start : start + _CHUNK] @ rows.T
-        affinity.diagonal(start).fill_(-torch.inf)  # nobody is their own neighbour
+        affinity.diagonal(start).fill_(-torch.inf)  # no image is its own neighbour
         affinity[: max(0, n_answered - start), n_answered:] = -torch.inf
         found.append(affinity.topk(k, dim=1).indices.cpu())
     return torch.cat(found)

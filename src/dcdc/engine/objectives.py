@@ -26,7 +26,7 @@ Gather = Callable[..., tuple[Tensor, ...]]
 
 class Objective(Protocol):
     """Its parts are apart because they are fast in different ways: draws on a random generator,
-    copies compiled, the network under the optimiser's eyes."""
+    copies compiled, the network as the optimiser knows it."""
 
     def see(self, indices: Tensor) -> None:
         """Which rows of the store the next copies are of, as the step was given them."""
@@ -84,6 +84,6 @@ class StepTools:
     passes: Passes = two_passes
     gather: Gather = own_rows
     applied: Callable[[Copy], Apply] = apply_of
-    """Hands back what applies a copy's draws: its own `apply`, or a faster twin."""
+    """Gives what applies a copy's draws: its own `apply`, or a faster version."""
     compiled: Callable[[Function], Function] = as_it_is
-    """May hand back a faster twin of a pure function."""
+    """May give back a faster version of a pure function."""

@@ -52,7 +52,7 @@ class Optimiser(ABC):
         }
 
     def load_named_state(self, named: Mapping[str, Tensor]) -> None:
-        """Files know one layout; a fused step walks through a weight's memory and its moments'."""
+        """A fused step reads weights and moments in one order of memory; files have another."""
         for key, value in named.items():
             number, _, name = key.partition("/")
             self._state_of(self.parameters[int(number)])[name].copy_(value)

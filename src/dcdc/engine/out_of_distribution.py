@@ -16,7 +16,7 @@ FEWEST_IMAGES = 20
 """Of fewer training images no 99th percentile can be told."""
 ORDINARY = 0.99
 """The share of training images that count as like the others."""
-_SMALLEST_SHARE = 1e-4  # of all variance: below it lies what float16 left
+_SMALLEST_SHARE = 1e-4  # of all variance: below it is what float16 left
 _IMAGES_PER_DIRECTION = 5  # fewer do not tell a direction's scale
 _ROWS_AT_ONCE = 1024
 
@@ -71,7 +71,7 @@ def _placed(
 def _blur(
     features: NDArray[np.floating], mean: NDArray[np.float64], directions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """n: how far from an image a copy may lie whose every feature has another last digit.
+    """n: how far from an image a copy may be whose every feature has another last digit.
 
     As a network answers in another batch, and scores are of float32 at best.
     """

@@ -1,4 +1,4 @@
-"""Who stands beside a feature vector, in the place of its perturbed copy.
+"""The partners of a feature vector, which take the place of its perturbed copy.
 
 Neighbours do, where the features have local structure, as those of networks have. Where clusters
 are clouds of noise around a middle, a neighbour is near by chance, and any member of the same
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dcdc.data.vector_store import VectorStore
-from dcdc.engine.cluster_head_start import MOST_IMAGES, k_means_centres
+from dcdc.engine.cluster_head_initialisation import MOST_IMAGES, k_means_centres
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.neighbours import find_neighbours, nearest_neighbours
 from dcdc.networks import CLUSTER_HEAD
@@ -80,7 +80,7 @@ def cluster_mates(assigned: np.ndarray, k: int, random: np.random.Generator) -> 
     for cluster in np.unique(assigned):
         members = np.flatnonzero(assigned == cluster)
         n = len(members)
-        steps = random.integers(1, max(n, 2), (n, k))  # around the ring of members, never home
+        steps = random.integers(1, max(n, 2), (n, k))  # so many members further on, never itself
         partners[members] = members[(np.arange(n)[:, None] + steps) % n]
     return torch.from_numpy(partners)
 

@@ -27,7 +27,7 @@ _SOFTENED = 0.1
 """Added to the variance of whitened patches: what hardly varies is noise."""
 
 
-def start_patch_backbone(context: TrainingContext) -> None:
+def initialise_patch_backbone(context: TrainingContext) -> None:
     """Of several processes the first finds it."""
     network, processes = context.network, context.processes
     backbone = network.backbone
@@ -35,7 +35,7 @@ def start_patch_backbone(context: TrainingContext) -> None:
     context.observer.note("a dictionary of patches is found first, in about a minute or less")
     original, perturbed = context.model.original_copy, context.perturbed_copy(1)
     by_first = partial(
-        start_patches,
+        initialise_patches,
         *(backbone, context.store, lambda images: network.preprocess(original.centre(images))),
         lambda images, draws: network.preprocess(perturbed(images, draws)),
         derive_generator(context.seed, "patches", device=context.model.device),
@@ -45,7 +45,7 @@ def start_patch_backbone(context: TrainingContext) -> None:
 
 
 @torch.no_grad()
-def start_patches(
+def initialise_patches(
     backbone: PatchBackbone,
     store: Store,
     see: Callable[[Tensor], Tensor],
@@ -96,7 +96,7 @@ def _whitening(away: Tensor) -> Tensor:
 
 
 def _typical(patches: Tensor, generator: torch.Generator) -> Tensor:
-    """N_PATCHES centres; of fewer patches some stand there twice."""
+    """N_PATCHES centres; of fewer patches some are there twice."""
     from sklearn.cluster import MiniBatchKMeans  # two seconds that most runs do not need
 
     seed = int(torch.randint(2**31 - 1, (), generator=generator, device=generator.device))

@@ -103,7 +103,7 @@ class Phase(PhaseSettings):
         return self
 
     def check_images(self, name: str, n_images: int) -> None:
-        """Refuses what a set of this size cannot bear."""
+        """Refuses settings that a set of this size does not allow."""
 
 
 def trains(phase: Phase, head: str, number: int, heads: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ from dcdc.engine.phase import Passes, Phase, trains
 
 @dataclass(frozen=True)
 class Place:
-    """Where an epoch lies."""
+    """Of an epoch in the plan."""
 
     index: int
     """Of its phase."""

@@ -64,7 +64,7 @@ class EagerStep:
         return {"loss": total.detach()} | {name: term.detach() for name, term in terms.items()}
 
     def _draw(self, images: Tensor) -> Any:
-        """For all images of the batch, whoever has them: so every process draws the same."""
+        """For all images of the batch: so all processes draw the same."""
         if self.share is None:
             return self.objective.draw(images, self.generator)
         whole = self.objective.draw(self.share.stand_in(images), self.generator)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dcdc.data.order import epoch_batches
-from dcdc.engine.backbone_start import start_backbone
+from dcdc.engine.backbone_initialisation import initialise_backbone
 from dcdc.engine.checkpoints import (
     CHECKPOINTS,
     Checkpoint,
@@ -36,7 +36,7 @@ _STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
 
 
 class Trainer:
-    """Trains until the plan is done or a signal asks to stop; resumes where it stood.
+    """Trains until the plan is done or a signal asks to stop; resumes from a checkpoint.
 
     `steps` and `optimisers` have one for each phase of the plan. `folder` takes `history.jsonl` and
     `checkpoint/`; without one nothing is written. Of several processes each takes its share of
@@ -99,7 +99,7 @@ class Trainer:
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
-        with Interruption(patient=self.processes.joined) as interruption:
+        with Interruption(ignore_repeats=self.processes.joined) as interruption:
             while self.epoch < plan.epochs:
                 wanted = self._train_epoch(interruption)
                 if wanted:
@@ -177,7 +177,7 @@ class Trainer:
         """What an epoch needs before its first step."""
         if place.number == 1:
             if self.epoch == 0 and not self.keep_backbone:
-                start_backbone(self.context)
+                initialise_backbone(self.context)
             self.context.state.clear()
             place.phase.begin(self.context)
         place.phase.begin_epoch(self.context, place.number)

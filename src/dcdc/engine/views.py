@@ -37,7 +37,7 @@ class OriginalAndPerturbed(Views):
         partners: bool = False,
         applied: Callable[[Copy], Apply] = apply_of,
     ) -> None:
-        """`applied` hands back what applies a copy's draws: its own `apply`, or a faster twin."""
+        """`applied` gives what applies a copy's draws: its own `apply`, or a faster version."""
         self.original_copy = original_copy
         self.perturbed_copy = perturbed_copy
         self.partners = partners
@@ -70,7 +70,7 @@ class OriginalAndPerturbed(Views):
 
 class VectorPairs(Views):
     """Feature vectors and their partners, the second half of a batch: nothing is drawn, since
-    neighbours stand in the place of perturbed copies."""
+    neighbours take the place of perturbed copies."""
 
     def draw(self, rows: Tensor, generator: Generator) -> None:
         pass

@@ -65,7 +65,7 @@ class DCDC(
     fine_tune : train a pretrained backbone further; otherwise it is frozen.
     image_shape : of one image in a flat row, such as (28, 28) or (3, 32, 32). None: rows are
         feature vectors.
-    value_range : the values that are black and white; what lies beyond is clipped. None: 0..255, or
+    value_range : the values that are black and white; other values are clipped. None: 0..255, or
         0..1 where all floats are.
     n_init : trainings, each from another seed; `n_init_criterion` chooses one without labels:
         "loss" (of the cluster head, on perturbations of its own), "agreement" (with the other
@@ -136,7 +136,7 @@ class DCDC(
         """Trains on X. Ctrl-C after the first epoch keeps the last finished one, and warns.
 
         `copies`, N x D: feature vectors of another copy of the same images, in their order. Heads
-        then compare the two, where neighbours alone would stand for an image otherwise.
+        then compare the two, where otherwise neighbours alone would do.
         """
         with in_python_words():
             return self._fit(X, copies)

@@ -22,7 +22,7 @@ def spec_of(backbone: Any) -> str | None:
 
 
 def is_module(backbone: Any) -> bool:
-    """Of this process, so that it must travel along."""
+    """Known to this process alone, so that it must be sent to others."""
     return isinstance(backbone, nn.Module | Backbone)
 
 

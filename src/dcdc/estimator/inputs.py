@@ -1,4 +1,4 @@
-"""What people hand to an estimator becomes images or feature vectors, in predict as it did in fit.
+"""What people give to an estimator becomes images or feature vectors, in predict as it did in fit.
 
 Shapes: N rows or images of H x W pixels and C channels, D columns of a row.
 """

@@ -55,7 +55,7 @@ def _stretched(pixels: NDArray[Any], black: float, white: float) -> NDArray[np.u
 
 
 def _as_in_fit(pixels: NDArray[Any], scale: int) -> NDArray[Any]:
-    """Only floats that `from_arrays` would read on another scale need a hand."""
+    """Only floats that `from_arrays` would read on another scale are changed."""
     check_numbers(pixels)
     high = float(pixels.max(initial=0))
     if (high <= 1) == (scale == 255):

@@ -37,7 +37,7 @@ def prepare(
         _checked_source(source, checked),
         overrides,
         read=lambda data, side: checked(read_plainly(data, side)),
-        adjust=go_on or _as_it_is,
+        adjust=go_on,
     )
     if parameters["fine_tune"]:
         _require_pretrained(prepared.config)
@@ -50,10 +50,6 @@ def _checked_source(source: Source, check: Callable[[Data], Data]) -> Source:
         read = source
         return lambda side: check(read(side))
     return check(source) if isinstance(source, Data) else source
-
-
-def _as_it_is(config: RunConfig, _: Data) -> RunConfig:
-    return config
 
 
 def _require_enough(image_set: Data, n_clusters: int | None) -> None:

@@ -31,7 +31,7 @@ _DRAW = 0
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training leaves, on the CPU: it travels between processes and into files."""
+    """What a training leaves, on the CPU: it is sent between processes and into files."""
 
     config: RunConfig
     """As resolved on the images."""
@@ -87,7 +87,7 @@ def train_all(
     verbose: int,
     backbone: Any = None,
 ) -> list[Fitted]:
-    """One after the other, or on a CPU in processes, to which a module as `backbone` travels;
+    """One after the other, or on a CPU in processes, to which a module as `backbone` is sent;
     Ctrl-C leaves those that are finished."""
     if n_jobs not in (None, 1) and n_init > 1 and pick_device(config.train.device).type == "cpu":
         # A copy of the images goes to every process.

@@ -8,7 +8,7 @@ from dcdc.engine.observer import SilentObserver
 class EstimatorObserver(SilentObserver):
     """`verbose` 0 prints nothing, 1 a line per epoch, 2 also how the run is done.
 
-    What is wrong with the partition of an epoch may mend itself: `fit` warns of the last one.
+    What is wrong with the partition after an epoch may be right later: `fit` warns of the last one.
     """
 
     def __init__(self, verbose: int, title: str = "DCDC") -> None:

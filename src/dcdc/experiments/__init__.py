@@ -1,7 +1,7 @@
 """Runs, rows and tables: `dcdc compare` and `dcdc reproduce`.
 
 Both plan runs with folders of their own (`names`), carry out what is missing (`sequence`), read
-where each run stands and count seeds together (`rows`), and write tables (`sheet`).
+the state of each run and count seeds together (`rows`), and write tables (`sheet`).
 
 `dcdc compare`: methods on one set of images. `method_runs` plans, `method_process` runs each in a
 process of its own (`method_child`), `compare_tables` writes.

@@ -153,7 +153,7 @@ def _backbone(features: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _settings(method: Method, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """With lists as the tuples they were; a run of the engine is told where its images lie."""
+    """With lists as the tuples they were; a run of the engine is told where its images are."""
     usual = method.settings()
     settings = {
         key: tuple(value) if isinstance(value, list) and isinstance(usual[key], tuple) else value

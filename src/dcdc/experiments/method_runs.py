@@ -92,7 +92,7 @@ class MethodRun:
     @property
     def row(self) -> MethodRow:
         dataset = self.task.dataset
-        # The paper's figures are from scratch, and never stand beside those on given features.
+        # The paper's figures are from scratch, and are never shown beside those on given features.
         on_pixels = self.task.features is None
         published = COMPARISON.get(self.method, {}).get(dataset) if on_pixels else None
         return MethodRow(dataset, find_method(self.method).title, published, self.method)
@@ -217,7 +217,7 @@ def _engine_setting(key: str, value: str) -> str:
 
 
 def _check_changes(method: str, known: Mapping[str, Any]) -> None:
-    """Refuses names and values that no recipe can bear, before a process is started."""
+    """Refuses names and values that no recipe allows, before a process is started."""
     changes, recipe = known.get(ENGINE_CHANGES), known.get("recipe")
     if changes is not None and (changes or recipe):
         try:

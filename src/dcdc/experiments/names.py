@@ -18,7 +18,7 @@ _WORDS = {
     ("heads.n_repeats", 1): "no-repeat",
 }
 _FIRST = (*dict.fromkeys(key for key, _ in _WORDS), "heads.batch_size", "heads.epochs")
-"""What rows and shorter runs differ in stands first, and is always readable."""
+"""What rows and shorter runs differ in comes first, and is always readable."""
 _LONGEST = 80
 
 

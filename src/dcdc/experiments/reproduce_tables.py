@@ -54,7 +54,7 @@ def markdown(table: Table, rows: Rows, settings: str) -> str:
     text = [
         f"## {table.title} (the paper's table {table.number})",
         "",
-        f"{CRITERION_NOTE} {SPREAD_NOTE} A dash stands for what was not run, or not published.",
+        f"{CRITERION_NOTE} {SPREAD_NOTE} A dash: not run, or not published.",
     ]
     if settings:
         text += ["", f"Every run with {settings}."]

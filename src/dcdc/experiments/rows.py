@@ -1,4 +1,4 @@
-"""Where a run stands, and the runs of a row counted together: mean and deviation over seeds."""
+"""The state of a run, and the runs of a row counted together: mean and deviation over seeds."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from dcdc.losses.heads import at_least_float32
 
 def reconstruction_loss(reconstructed: Tensor, images: Tensor) -> Tensor:
     """Half the squared error of an image, summed over its pixels, in the mean over the batch: the
-    surprise under Gaussians of deviation 1, up to a constant."""
+    negative log-likelihood under Gaussians of deviation 1, up to a constant."""
     if reconstructed.shape != images.shape:
         raise ValueError(
             f"images of {tuple(images.shape)} were reconstructed as {tuple(reconstructed.shape)}"
@@ -35,7 +35,8 @@ def discriminator_loss(real: Tensor, made: Tensor) -> Tensor:
 
 
 def generator_loss(made: Tensor) -> Tensor:
-    """The surprise at made images taken for real: steep where the discriminator is not fooled."""
+    """The cross-entropy of taking made images for real (Goodfellow et al., 2014, non-saturating):
+    steep where the discriminator is right."""
     return F.softplus(-at_least_float32(made)).mean()
 
 
@@ -50,8 +51,8 @@ def student_assignment(codes: Tensor, centres: Tensor) -> Tensor:
 
 
 def sharpened_target(assign: Tensor) -> Tensor:
-    """B x K: squared and divided by the cluster's size, so that the sure teach the unsure and large
-    clusters do not grow; without a gradient."""
+    """B x K: squared and divided by the cluster's size, so that confident rows become more so and
+    large clusters do not grow; without a gradient."""
     assign = at_least_float32(assign.detach())
     weight = assign.square() / assign.sum(0).clamp_min(torch.finfo(assign.dtype).tiny)
     return weight / weight.sum(1, keepdim=True)

@@ -21,13 +21,15 @@ _RESIZED = {96: 112}
 """Sides that original copies are resized to before they are cropped back; others by a quarter."""
 
 
-def start_config(
-    image_set: ImageSet, n_clusters: int, device: str, published: Mapping[str, Any]
-) -> RunConfig:
+PUBLISHED = {"heads.learning_rate": 1e-4, "heads.batch_size": 256, "heads.n_repeats": 3}
+"""What the papers of IIC and PICA say."""
+
+
+def start_config(image_set: ImageSet, n_clusters: int, device: str) -> RunConfig:
     """DCDC's own settings for such images, from which a method departs.
 
     On a GPU as the paper has it: ResNet-34 on Sobel edges, both heads in turn from random weights,
-    and over that `published`, what a method's own paper says. Tiny images, and all on a CPU, as
+    and over that what the methods' own papers say. Tiny images, and all on a CPU, as
     `suggest`: the small backbone, features first by the over-clustering head, K-Means to start the
     cluster head.
     """
@@ -43,7 +45,7 @@ def start_config(
         network=replace(paper.network, mean=None, std=None),
         augment=replace(augment, resize_to=_RESIZED.get(side, side * 5 // 4)),
     )
-    config = with_values(config, published)
+    config = with_values(config, PUBLISHED)
     batch_size = min(heads_of(config).batch_size or image_set.n_images, image_set.n_images)
     return with_values(config, {"heads.batch_size": batch_size})
 

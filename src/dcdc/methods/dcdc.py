@@ -7,8 +7,7 @@ its nearest neighbours take the place of two copies.
 
 Settings: the preset of a set that has one and that this machine can run, else what `dcdc fit`
 would choose by the images, or by the vectors; `changes` are `section.key=value`, as its --set. Of
-images it is always trained from scratch: what begins with pretrained weights stands in a table of
-its own.
+images it is always trained from scratch: pretrained weights have a table of their own.
 """
 
 from collections.abc import Sequence
@@ -45,7 +44,7 @@ def require_from_scratch(changes: Sequence[str]) -> None:
     name = parse_settings(changes).get("network.backbone", SCRATCH)
     if name != SCRATCH and find_backbone(name).pretrained is not None:
         raise InputError(
-            "is pretrained, and such figures never stand beside those from scratch",
+            "is pretrained, and such figures are never shown beside those from scratch",
             parameter="network.backbone",
             value=name,
             remedy="compare methods on its features by {backbone}",

@@ -16,8 +16,6 @@ from dcdc.data import ImageSet
 from dcdc.methods.by_run import cluster_by_run, start_config
 from dcdc.methods.context import Clustering, Context
 
-PUBLISHED = {"heads.learning_rate": 1e-4, "heads.batch_size": 256, "heads.n_repeats": 3}
-
 
 def cluster(
     image_set: ImageSet,
@@ -39,5 +37,5 @@ def cluster(
         "heads.batch_size": batch_size,
         "heads.learning_rate": learning_rate,
     }
-    config = start_config(image_set, n_clusters, context.device, PUBLISHED)
+    config = start_config(image_set, n_clusters, context.device)
     return cluster_by_run(config, image_set, seed, context, settings, changes)

@@ -17,8 +17,6 @@ from dcdc.methods.by_run import at_least_seven_steps, cluster_by_run, start_conf
 from dcdc.methods.context import Clustering, Context
 from dcdc.phases.heads import heads_of
 
-PUBLISHED = {"heads.learning_rate": 1e-4, "heads.batch_size": 256, "heads.n_repeats": 3}
-
 
 def cluster(
     image_set: ImageSet,
@@ -32,7 +30,7 @@ def cluster(
     learning_rate: float | None = None,
     changes: tuple[str, ...] = (),
 ) -> Clustering:
-    config = start_config(image_set, n_clusters, context.device, PUBLISHED)
+    config = start_config(image_set, n_clusters, context.device)
     large = max(heads_of(config).batch_size or 0, at_least_seven_steps(256, image_set))
     settings = {
         "heads.temperature": 1.0,

@@ -18,7 +18,7 @@ _ROWS = 4096
 def points_of(data: Data) -> NDArray[np.float32]:
     """N x D: pixels from 0 to 1; of feature vectors their directions, centred and of length 1.
 
-    What a feature vector says lies in its direction: its length grows with contrast and size, and
+    What a feature vector says is in its direction: its length grows with contrast and size, and
     the mean is what all images share. So K-Means on these is the field's on normalised features.
     """
     values = values_of(data)

@@ -110,7 +110,7 @@ def register_method(
     `function` is `cluster(image_set, n_clusters, seed, context, *, ...settings)`, or where it is
     found, as `module:function`. `dcdc compare` runs it in another process: it must be importable
     there, so not of a script or inside another function. The type of `image_set` says what it
-    takes: `ImageSet` (or nothing), `VectorSet`, or `Data`, which is both. `title` stands in tables,
+    takes: `ImageSet` (or nothing), `VectorSet`, or `Data`, which is both. `title` is for tables,
     by default the name. `non_negative`: it takes no feature vectors with values below 0.
     """
     if not isinstance(function, str):

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags_array
 from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from dcdc.data import Data
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.points import find_micro_clusters, points_of, principal_components
 
-_ROWS = 4096
 _SMALLEST = 1e-12
 
 
@@ -69,19 +68,13 @@ def near_landmarks(
     points: NDArray[np.float32], landmarks: NDArray[np.float32], n_near: int
 ) -> csr_matrix:
     """N x p, r weights a row that sum to 1."""
-    n_images, n_landmarks = len(points), len(landmarks)
-    n_near = min(n_near, n_landmarks)
-    columns = np.empty((n_images, n_near), np.int64)
-    squares = np.empty((n_images, n_near), np.float32)
-    for at in range(0, n_images, _ROWS):
-        rows = slice(at, at + _ROWS)
-        distances = euclidean_distances(points[rows], landmarks, squared=True)
-        columns[rows] = np.argpartition(distances, n_near - 1, axis=1)[:, :n_near]
-        squares[rows] = np.take_along_axis(distances, columns[rows], axis=1)
+    nearest = NearestNeighbors(n_neighbors=min(n_near, len(landmarks))).fit(landmarks)
+    distances, columns = nearest.kneighbors(points)
+    squares = distances**2
     widths = np.maximum(squares.max(axis=1, keepdims=True), _SMALLEST)
     weights = normalize(np.exp(-squares / widths), norm="l1")
-    starts = np.arange(0, columns.size + 1, n_near)
-    return csr_matrix((weights.ravel(), columns.ravel(), starts), (n_images, n_landmarks))
+    starts = np.arange(0, columns.size + 1, columns.shape[1])
+    return csr_matrix((weights.ravel(), columns.ravel(), starts), (len(points), len(landmarks)))
 
 
 def singular_vectors(weights: csr_matrix, n_vectors: int) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Representation first, then K-Means on it: what the autoencoders and their kin share.
+"""Representation first, then K-Means on it: what the autoencoders and other learnt baselines share.
 
 Shapes: N images, D numbers of a code, K clusters.
 """
@@ -160,7 +160,7 @@ def check_above_zero(**asked: float | None) -> None:
 def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
     """N x D: from the mean code to each, at length 1.
 
-    How far a code lies from the mean says how unusual an image is, not what it shows.
+    How far a code is from the mean says how unusual an image is, not what it shows.
     """
     centred = codes - codes.mean(axis=0)
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)

@@ -21,7 +21,7 @@ def of_vectors(backbone: Mapping[str, Any] | None) -> bool:
 
 
 def mark(backbone: Mapping[str, Any] | None) -> str | None:
-    """One line wherever scores stand; None: the network saw these images alone."""
+    """One line wherever scores are shown; None: the network saw these images alone."""
     if of_vectors(backbone):
         return "on given feature vectors: the network that made them may have learnt from labels"
     if not backbone or not backbone.get("pretrained"):

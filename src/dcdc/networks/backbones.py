@@ -4,8 +4,8 @@
 
 A backbone is any `nn.Module` with an attribute `n_features`. Batch norms are converted to
 statistics per copy group, so that original and perturbed copies do not mix. Pretrained ones have
-names too (`efficientnet-lite0`), or stand in a library or a file, `scheme:rest`:
-`timm:vit_small_patch14_dinov2.lvd142m`, `hf:facebook/dinov2-small`, `file:trunk.onnx`.
+names too (`efficientnet-lite0`), or are in a library or a file, `scheme:rest`:
+`timm:vit_small_patch14_dinov2.lvd142m`, `hf:facebook/dinov2-small`, `file:backbone.onnx`.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Backbone:
 
 
 Scheme = Callable[[str], Backbone]
-"""Of what stands after the colon."""
+"""Of what follows the colon."""
 
 BACKBONES: Registry[Backbone] = Registry(
     "backbone",

@@ -148,7 +148,7 @@ class ClusteringNetwork(nn.Module):
         return features
 
     def freeze_backbone(self) -> None:
-        """From now on its weights stay as they are, and on a CPU a faster twin computes for it."""
+        """From now on its weights stay as they are; on a CPU a faster version computes for it."""
         self.backbone.requires_grad_(False)
         on_cpu = self.normalise.mean.device.type == "cpu"
         # in a tuple: it is no part of the state

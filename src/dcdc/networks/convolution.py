@@ -1,4 +1,4 @@
-"""Convolutions whose weight gradients are computed beside the rest of the backward pass.
+"""Convolutions whose weight gradients are computed while the rest of the backward pass goes on.
 
 Nothing waits for a weight's gradient until the optimiser, while the gradient of the input is what
 the layer below waits for. On a GPU the two run at the same time, on two streams, and the small

@@ -73,19 +73,13 @@ class ResNet(nn.Module):
         return F.adaptive_avg_pool2d(out, 1).flatten(1)
 
 
-def resnet34(in_channels: int, pool: bool = True) -> ResNet:
-    return ResNet(in_channels, (3, 4, 6, 3), pool)
-
-
-def resnet18(in_channels: int, pool: bool = True) -> ResNet:
-    return ResNet(in_channels, (2, 2, 2, 2), pool)
-
-
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Conv2d):
         nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
+resnet34 = partial(ResNet, blocks=(3, 4, 6, 3))
+resnet18 = partial(ResNet, blocks=(2, 2, 2, 2))
 RESNET34, RESNET18 = Backbone(resnet34), Backbone(resnet18)
 RESNET34_UNPOOLED = Backbone(partial(resnet34, pool=False))
 RESNET18_UNPOOLED = Backbone(partial(resnet18, pool=False))

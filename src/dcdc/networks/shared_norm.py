@@ -86,8 +86,8 @@ class _SharedNorm(torch.autograd.Function):
             n = x[0, 0].numel() * ctx.sizes[g]
             level, tilt = (own[g] / n - everyones[g] / count[g]) * (scale[g] * weight)
             tilt = tilt * scale[g]
-            mended = torch.addcmul(of_part, parts[g], _column(tilt, x))
-            found.append(mended.add_(_column(level - tilt * mean[g], x)))
+            corrected = torch.addcmul(of_part, parts[g], _column(tilt, x))
+            found.append(corrected.add_(_column(level - tilt * mean[g], x)))
         of_bias, of_weight = own.sum(0)
         of_x = _joined(found).to(x.dtype)
         return of_x, of_weight.to(weight.dtype), of_bias.to(weight.dtype), None, None, None

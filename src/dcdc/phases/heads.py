@@ -19,7 +19,7 @@ from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import RunConfig
 from dcdc.config.rules import above_zero, at_least, require
 from dcdc.data.vector_store import VectorStore
-from dcdc.engine.cluster_head_start import initialise_by_k_means
+from dcdc.engine.cluster_head_initialisation import initialise_by_k_means
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.neighbours import choose_partners
 from dcdc.engine.objectives import Objective, StepTools, Terms, as_it_is
@@ -57,7 +57,7 @@ class Heads(Phase):
     spherical: on their directions alone, for features of instance contrast."""
     neighbours: int = 0
     """The perturbed copies are of one of this many nearest neighbours, by the features with which
-    the phase begins; 0: of the image itself. Of feature vectors, the neighbour itself stands in
+    the phase begins; 0: of the image itself. Of feature vectors, the neighbour itself takes
     their place."""
     loss: str = "dcdc"
     """A registered one: dcdc.losses.LOSSES. dcdc: the two views and balance, by the settings below;

@@ -1,4 +1,4 @@
-"""Self-labels: what the cluster head is sure of teaches it the rest.
+"""Self-labels: confident answers of the cluster head are labels for it to learn from.
 
 The pseudo-label of an image's original copy, where its confidence passes a threshold, is the target
 of its perturbed copy, as in SCAN (Van Gansbeke et al., 2020) and FixMatch (Sohn et al., 2020).

@@ -181,7 +181,8 @@ def build_training(
     if processes.joined:
         share_statistics(network, processes)
     store = open_data(config, model, image_set, observer)
-    observer.note(f"{_what_is_held(store)} {store.description}")
+    held = "feature vectors" if isinstance(store, VectorStore) else "images"
+    observer.note(f"{held} {store.description}")
     plan = build_plan(config, image_set, network)
     context = build_context(config, model, store, observer)
     optimisers = _optimisers(config, network, device, plan)
@@ -241,10 +242,6 @@ def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer:
     with observer.counting("computing features") as progress:
         vectors = stored_features(model, image_set, progress)
     return open_vector_store(vectors, device, n_sharing=n_sharing)
-
-
-def _what_is_held(store: Store) -> str:
-    return "feature vectors" if isinstance(store, VectorStore) else "images"
 
 
 def _pixels(image_set: Data) -> int:

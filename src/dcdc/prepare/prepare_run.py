@@ -38,7 +38,7 @@ class Prepared:
     recipe: str | None
     """The preset's name; None: the caller's own recipe, or one that the images suggested."""
     passed_over: str | None = None
-    """The preset of the source's own name, where this machine cannot bear it."""
+    """The preset of the source's own name, where this machine is too slow for it."""
     by_itself: bool = False
     """Whether the pretrained backbone was chosen here, not asked for."""
 
@@ -49,7 +49,7 @@ def prepare_run(
     processes: Processes = ALONE,
     *,
     read: Read | None = None,
-    adjust: Adjust = lambda config, _: config,
+    adjust: Adjust | None = None,
 ) -> Prepared:
     """The preset that is asked for, or that of the source's own name, or what the images suggest;
     overrides laid over it once; resolved once against the images and the machine.
@@ -99,7 +99,9 @@ def prepare_run(
             )
             config = overrides.over(suggested)
         config = replace(config, data=data)
-        return resolve(adjust(config, images), images, processes.size)
+        if adjust is not None:
+            config = adjust(config, images)
+        return resolve(config, images, processes.size)
 
     config = config_of_first(processes, decide)
     recipe = chosen if isinstance(chosen, str) else None
@@ -126,7 +128,7 @@ def _largest_side(device: str, backbone: str | None) -> int:
 
 
 def choose_recipe(known_as: str, overrides: Overrides) -> tuple[str | RunConfig | None, str | None]:
-    """The one asked for, or of the images' own name where this machine can bear it; and the name
+    """The one asked for, or of the images' own name where this machine is fast enough; and the name
     that was passed over."""
     if overrides.preset is not None:
         return overrides.preset, None

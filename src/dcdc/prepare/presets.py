@@ -28,7 +28,7 @@ PAPER_AUGMENT = AugmentConfig(
     grey=0.2,
     flip=0.5,
 )
-# Turned, shifted, scaled and sheared a little: what a hand-written digit bears unflipped.
+# Turned, shifted, scaled and sheared a little, never flipped: a hand-written digit stays the same.
 GREY_AUGMENT = AugmentConfig(rotation=14.0, shift=0.15, scale=(0.85, 1.15), shear=6.0, noise=0.05)
 
 

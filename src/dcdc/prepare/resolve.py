@@ -17,7 +17,7 @@ from dcdc.runtime.device import autocast, pick_device, usual_precision
 
 def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
     """Fills in what images or feature vectors decide, and refuses what they, or the processes,
-    cannot bear."""
+    do not allow."""
     n_images = image_set.n_images
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
@@ -41,7 +41,7 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
         n_clusters=n_clusters,
         data=data,
         network=network,
-        phases=tuple(phase.resolved() for phase in _phases(config)),
+        phases=tuple(each.resolved() for each in config.phases if isinstance(each, Phase)),
         train=replace(train, precision=precision),
     )
     # These check their own arguments: better here than after a run folder was made.
@@ -126,7 +126,7 @@ def _check_phases_of_vectors(config: RunConfig, *, has_copies: bool) -> None:
             )
         if isinstance(phase, Heads) and not phase.neighbours and not has_copies:
             raise InputError(
-                "stored features have no perturbed copies: neighbours stand in their place",
+                "stored features have no perturbed copies: neighbours take their place",
                 remedy=f"set {{{name}.neighbours}} to 1 or more",
             )
 
@@ -153,10 +153,6 @@ def batch_sizes(config: RunConfig) -> dict[str, int]:
         size = phase.batch_size or size
         sizes[name] = size
     return sizes
-
-
-def _phases(config: RunConfig) -> tuple[Phase, ...]:
-    return tuple(phase for phase in config.phases if isinstance(phase, Phase))
 
 
 def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:

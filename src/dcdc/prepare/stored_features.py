@@ -38,7 +38,7 @@ def stored_features(
     Equal images, weights, sizes and kinds of device have equal features: they are found again. A
     signal raises Interrupted, and a later call goes on after the last whole block.
     """
-    with Interruption(patient=model.processes.joined) as interruption:
+    with Interruption(ignore_repeats=model.processes.joined) as interruption:
         return _stored(model, image_set, progress, partial(_stop_if_wanted, interruption))
 
 

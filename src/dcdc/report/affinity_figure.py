@@ -120,7 +120,7 @@ def _draw_sample(
     *,
     first: bool = True,
 ) -> AxesImage:
-    """The first of a row names its blocks, whatever room their names take."""
+    """The first of a row names its blocks, however long their names are."""
     kind = "class" if by_class else "cluster"
     image = _show(axes, matrix)
     ends = np.cumsum(affinities.block_sizes)
@@ -144,7 +144,7 @@ def _draw_classes(axes: Axes, affinities: SortedAffinities, matrix: NDArray[np.f
 
 
 def _names(affinities: SortedAffinities) -> list[str]:
-    """Of M's blocks; none where there is no room for all of them."""
+    """Of M's blocks; none where they do not all fit."""
     n_images, sizes = len(affinities.rows), affinities.block_sizes
     if len(sizes) > MOST_NAMED or min(sizes) < n_images / 28:
         return []
@@ -169,7 +169,7 @@ def _show(axes: Axes, matrix: NDArray[np.float32]) -> AxesImage:
 
 
 def _name(axes: Axes, places: NDArray[Any], names: list[str], first: bool) -> None:
-    # Rows and columns have one order: long names stand beside the rows alone.
+    # Rows and columns have one order: long names are written beside the rows alone.
     fit_below = max(map(len, names)) * 0.075 <= 2.4 / len(names)
     if fit_below:
         axes.set_xticks(places, names, fontsize=8)

@@ -98,7 +98,7 @@ def _points(found: Sequence[tuple[int, float]]) -> tuple[list[float], list[int]]
 
 @dataclass(frozen=True)
 class Overview:
-    """A table that stands before the runs, in words."""
+    """A table above the runs, in words."""
 
     title: str
     columns: Sequence[str]

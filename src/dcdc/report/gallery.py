@@ -1,7 +1,9 @@
-"""Which images stand for a cluster, how many clusters get shown, and the gallery for print.
+"""Which images represent a cluster, how many clusters get shown, and the gallery for print.
 
 Shapes: H = W pixels a side, C channels (1 or 3).
 """
+
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -56,11 +58,11 @@ def most_uncertain_images(certainty: NDArray[np.float64]) -> list[int]:
 
 def gallery_heading(clusters: list[ClusterFacts]) -> str:
     """What the gallery shows and what it leaves out."""
-    n_alive = sum(cluster.size > 0 for cluster in clusters)
-    n_empty = len(clusters) - n_alive
+    n_in_use = sum(cluster.size > 0 for cluster in clusters)
+    n_empty = len(clusters) - n_in_use
     heading = f"The {PER_CLUSTER} most confident images of each cluster, surest first."
-    if n_alive > MAX_CLUSTERS:
-        heading += f" The {MAX_CLUSTERS} largest of {n_alive} clusters are shown."
+    if n_in_use > MAX_CLUSTERS:
+        heading += f" The {MAX_CLUSTERS} largest of {n_in_use} clusters are shown."
     if n_empty:
         heading += (
             f" {n_empty} of {len(clusters)} clusters {'is' if n_empty == 1 else 'are'} empty."
@@ -111,29 +113,16 @@ def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -
         fontsize=8.5,
     )
     for row, cluster in enumerate(rows):
-        lines = [f"{cluster.size:,} images", f"confidence {cluster.mean_confidence:.2f}"]
+        lines = [f"cluster {cluster.number}", f"{cluster.size:,} images"]
+        lines.append(f"confidence {cluster.mean_confidence:.2f}")
         if cluster.purity is not None:
             lines.append(f"purity {cluster.purity:.2f}")
-        top = row * (SIDE + _ROW_GAP) + (SIDE - _LINE * (len(lines) + 1)) / 2
-        axes.text(
-            -14,
-            top,
-            f"cluster {cluster.number}",
-            ha="right",
-            va="top",
-            fontsize=9,
-            fontweight="bold",
-        )
-        for position, line in enumerate(lines, start=1):
-            axes.text(
-                -14,
-                top + position * _LINE,
-                line,
-                ha="right",
-                va="top",
-                fontsize=8.5,
-                color=theme.muted,
-            )
+        top = row * (SIDE + _ROW_GAP) + (SIDE - _LINE * len(lines)) / 2
+        first = {"fontsize": 9, "fontweight": "bold"}
+        other = {"fontsize": 8.5, "color": theme.muted}
+        for position, line in enumerate(lines):
+            look: dict[str, Any] = other if position else first
+            axes.text(-14, top + position * _LINE, line, ha="right", va="top", **look)
     return figure
 
 

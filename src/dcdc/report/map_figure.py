@@ -153,7 +153,7 @@ def _scatter(
     axes: Axes, plane: NDArray[np.float32], labels: NDArray[Any], styles: dict[Any, _Style]
 ) -> None:
     size = float(np.clip(6_000 / len(plane), 3, 30))
-    # In a seeded order, so that no label lies on top of all others.
+    # In a seeded order, so that no label is drawn on top of all others.
     order = np.random.default_rng(0).permutation(len(plane))
     # A few layers of each marker: matplotlib draws a marker for many points at once.
     for layer in np.array_split(order, min(8, len(order))):
@@ -247,7 +247,7 @@ def _styles(
 
 
 def _spread(centres: NDArray[np.float32], n_colours: int) -> list[int]:
-    """A colour for each cluster: a new one, or the one whose bearers lie farthest away."""
+    """A colour for each cluster: a new one, or the one whose clusters are farthest away."""
     chosen: list[int] = []
     for number, centre in enumerate(centres):
         distances = np.linalg.norm(centres[:number] - centre, axis=1)

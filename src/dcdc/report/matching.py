@@ -1,4 +1,4 @@
-"""In which order classes and clusters stand beside each other."""
+"""The order in which classes and clusters are shown beside each other."""
 
 from dataclasses import dataclass
 from typing import Any

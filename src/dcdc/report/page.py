@@ -95,10 +95,10 @@ def render_page(
     points: MapPoints | None = None,
 ) -> str:
     """`pictures` by the stem of their files; `no_gallery` says why there is none."""
-    alive = [cluster for cluster in clusters if cluster.size]
+    in_use = [cluster for cluster in clusters if cluster.size]
     confusion = _confusion(facts)
-    later = _later(facts, alive) if images is not None else {}
-    data = page_data(facts, alive, images=images, points=points, later=later, confusion=confusion)
+    later = _later(facts, in_use) if images is not None else {}
+    data = page_data(facts, in_use, images=images, points=points, later=later, confusion=confusion)
     script = _script()
     stems = [*pictures, *(["clusters"] if images is not None else [])]
     static_map = pictures.get("map")
@@ -112,8 +112,8 @@ def render_page(
         score_rows=_score_rows(facts.metrics),
         pictures=pictures,
         panels=panels(),
-        gallery=_gallery(facts, alive, images),
-        n_empty=len(clusters) - len(alive),
+        gallery=_gallery(facts, in_use, images),
+        n_empty=len(clusters) - len(in_use),
         n_first=MAX_CLUSTERS,
         coarse=data["coarse"],
         no_gallery=no_gallery,
@@ -162,10 +162,10 @@ def _hash(script: str) -> str:
 def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, str]]:
     """The figures that a person asks for first."""
     metrics = facts.metrics
-    n_alive = sum(cluster.size > 0 for cluster in clusters)
+    n_in_use = sum(cluster.size > 0 for cluster in clusters)
     n_clusters = f"{facts.n_clusters}"
-    if n_alive < facts.n_clusters:
-        n_clusters += f" ({n_alive} in use)"
+    if n_in_use < facts.n_clusters:
+        n_clusters += f" ({n_in_use} in use)"
     scores = metrics["scores"] or {}
     return [
         (facts.things, f"{metrics['n_images']:,}"),
@@ -260,10 +260,10 @@ def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) 
 
 
 def _gallery(
-    facts: RunFacts, alive: list[ClusterFacts], images: Pictures | None
+    facts: RunFacts, in_use: list[ClusterFacts], images: Pictures | None
 ) -> list[GalleryRow]:
     """Every cluster that has images; pictures for the first ones, the script adds the others'."""
-    shown = [] if images is None else shown_clusters(alive)
+    shown = [] if images is None else shown_clusters(in_use)
     certainty = facts.certainty
     rows = [
         GalleryRow(
@@ -273,17 +273,17 @@ def _gallery(
         )
         for cluster in shown
     ]
-    return rows + [GalleryRow(cluster, [], []) for cluster in alive[len(shown) :]]
+    return rows + [GalleryRow(cluster, [], []) for cluster in in_use[len(shown) :]]
 
 
-def _later(facts: RunFacts, alive: list[ClusterFacts]) -> dict[int, tuple[list[int], list[int]]]:
+def _later(facts: RunFacts, in_use: list[ClusterFacts]) -> dict[int, tuple[list[int], list[int]]]:
     certainty = facts.certainty
     return {
         cluster.number: (
             typical_images(cluster, LATER),
             least_certain_images(cluster, certainty, LATER_UNCERTAIN, LATER),
         )
-        for cluster in alive[MAX_CLUSTERS:]
+        for cluster in in_use[MAX_CLUSTERS:]
     }
 
 

@@ -1,4 +1,4 @@
-"""What the page's script works with, as plain values: images by columns, and where they lie.
+"""What the page's script works with, as plain values: images by columns, and their places.
 
 Shapes: N images of the run, n of them on the map.
 """
@@ -27,7 +27,7 @@ _LONGEST_NAME = 120  # characters of an image's name in a caption
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """Where sampled images lie: their rows among the run's (n), and n x 2 per layout."""
+    """Places of the sampled images: their rows among the run's (n), and n x 2 per layout."""
 
     rows: NDArray[np.int64]
     layouts: Mapping[str, NDArray[np.float32]]
@@ -143,7 +143,7 @@ def _later(
 def _confusion(confusion: Confusion, classes: list[str]) -> dict[str, Any]:
     return {
         "classes": [classes.index(name) for name in confusion.classes],
-        # The last column may stand for all that are left.
+        # The last column may be of all that are left.
         "clusters": [int(name) if name.isdecimal() else None for name in confusion.clusters],
     }
 

@@ -5,6 +5,7 @@ PANELS.register("confidence", Panel("Confidence", "Histogram of confidences", dr
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -27,31 +28,16 @@ def draw_sizes(clusters: list[ClusterFacts], theme: Theme) -> Figure:
     few = len(clusters) <= _FEW
     # Bars that touch show seams unless their edges are drawn too.
     width, edge = (0.8, 0.0) if few else (1.0, 0.6)
-    main, rest = theme.colours[:2]
+    layers: list[tuple[list[int], str | None]] = [(sizes, None)]
     if any(cluster.purity is not None for cluster in clusters):
         of_main_class = [cluster.n_of_main_class for cluster in clusters]
         others = [cluster.size - cluster.n_of_main_class for cluster in clusters]
-        axes.bar(
-            ranks,
-            of_main_class,
-            width,
-            color=main,
-            edgecolor=main,
-            linewidth=edge,
-            label="the cluster's main class",
-        )
-        axes.bar(
-            ranks,
-            others,
-            width,
-            bottom=of_main_class,
-            color=rest,
-            edgecolor=rest,
-            linewidth=edge,
-            label="other classes",
-        )
-    else:
-        axes.bar(ranks, sizes, width, color=main, edgecolor=main, linewidth=edge)
+        layers = [(of_main_class, "the cluster's main class"), (others, "other classes")]
+    below = [0] * len(clusters)
+    for (heights, label), colour in zip(layers, theme.colours, strict=False):
+        look: dict[str, Any] = {"color": colour, "edgecolor": colour, "linewidth": edge}
+        axes.bar(ranks, heights, width, bottom=below, label=label, **look)
+        below = heights
     axes.axhline(
         sum(sizes) / len(sizes), color=theme.ink, linestyle=":", linewidth=1, label="mean size"
     )

@@ -19,7 +19,7 @@ from dcdc.report.figures import data_uri
 SIDE = 32  # pixels; larger images are made smaller
 BUDGET = 7_500_000  # bytes of a sheet before base64, which makes them a third more
 
-_BLOCK = 8  # JPEG's; tiles that share none do not shine into each other
+_BLOCK = 8  # JPEG's; tiles that share none do not blur into each other
 _EXACT = 16  # up to this side every pixel counts, and few bytes are saved by losing some
 _ROWS_AT_A_TIME = 256
 _LOSSY = ((SIDE, 85), (SIDE, 70), (24, 70), (16, 70), (16, 40))  # side, quality
@@ -27,7 +27,7 @@ _LOSSY = ((SIDE, 85), (SIDE, 70), (24, 70), (16, 70), (16, 40))  # side, quality
 
 @dataclass(frozen=True)
 class Sheet:
-    """Tile i lies at column `i % columns`, row `i // columns`, `pitch` pixels apart."""
+    """Tile i is at column `i % columns`, row `i // columns`, `pitch` pixels apart."""
 
     uri: str
     side: int

@@ -99,11 +99,11 @@ def _mark_phases(below: Sequence[Axes], phases: list[tuple[str, RunFacts]], them
             continue
         for axes in below:
             axes.axvline(place, color=theme.muted, linewidth=0.8)
-        # A name that has no room on its side of the line is left out.
-        room = _NAME_SHARE * (last - first)
+        # A name that does not fit on its side of the line is left out.
+        needed = _NAME_SHARE * (last - first)
         sides = ((ended, "right", -4, place - first), (began, "left", 4, last - place))
         for name, side, offset, width in sides:
-            if width >= room:
+            if width >= needed:
                 below[-1].annotate(
                     phase_name(name, before),
                     (place, 0),

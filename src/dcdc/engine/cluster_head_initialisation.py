@@ -41,7 +41,7 @@ def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spher
         heads.append(head)
         seeds.append(derive_seed(seed, *(("head start", number) if number else ("head start",))))
     by_first = partial(
-        start_heads_by_k_means,
+        initialise_heads,
         *(heads, store.n_answered, partial(model.features_of, store), seeds, spherical),
         only_look=not model.processes.is_first,
     )
@@ -50,7 +50,7 @@ def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spher
 
 
 @torch.no_grad()
-def start_heads_by_k_means(
+def initialise_heads(
     heads: Sequence[nn.Linear],
     n_images: int,
     features_of: Callable[[np.ndarray], np.ndarray],

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from dcdc.data.vector_store import open_vector_store
-from dcdc.engine import backbone_start
-from dcdc.engine.backbone_start import find_middle
+from dcdc.engine import backbone_initialisation
+from dcdc.engine.backbone_initialisation import find_middle
 from dcdc.networks import ClusteringNetwork, build_backbone
 
 
@@ -20,7 +20,7 @@ def test_the_middle_is_the_mean_of_all_rows_however_they_are_cut(monkeypatch):
         takes_vectors=True,
     )
     for chunk in (4, 25, 100):
-        monkeypatch.setattr(backbone_start, "_CHUNK", chunk)
+        monkeypatch.setattr(backbone_initialisation, "_CHUNK", chunk)
         network.directions.middle.zero_()
         find_middle(network, open_vector_store(vectors, "cpu"))
         torch.testing.assert_close(

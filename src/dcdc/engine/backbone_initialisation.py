@@ -4,17 +4,17 @@ import torch
 
 from dcdc.data.vector_store import VectorStore
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.patch_dictionary import start_patch_backbone
+from dcdc.engine.patch_dictionary import initialise_patch_backbone
 from dcdc.networks import ClusteringNetwork
 from dcdc.networks.patches import PatchBackbone
 
 _CHUNK = 8192
 
 
-def start_backbone(context: TrainingContext) -> None:
+def initialise_backbone(context: TrainingContext) -> None:
     """A dictionary of patches, the middle of feature vectors; most networks take nothing."""
     if isinstance(context.network.backbone, PatchBackbone):
-        start_patch_backbone(context)
+        initialise_patch_backbone(context)
     if isinstance(context.store, VectorStore):
         find_middle(context.network, context.store)
 

@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
-from dcdc.engine.cluster_head_start import SHARPNESS, start_heads_by_k_means
+from dcdc.engine.cluster_head_initialisation import SHARPNESS, initialise_heads
 from dcdc.metrics import cluster_accuracy
 
 
@@ -19,7 +19,7 @@ def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_the_head_puts_every_image_with_its_nearest_centre():
     features, targets = blobs()
     head = nn.Linear(16, 4)
-    start_heads_by_k_means([head], len(features), features.__getitem__, [1])
+    initialise_heads([head], len(features), features.__getitem__, [1])
     with torch.no_grad():
         logits = head(torch.from_numpy(features))
     assert cluster_accuracy(targets, logits.argmax(1).numpy()) == 1.0
@@ -27,11 +27,11 @@ def test_the_head_puts_every_image_with_its_nearest_centre():
 
 
 def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
-    monkeypatch.setattr("dcdc.engine.cluster_head_start.MOST_IMAGES", 100)
+    monkeypatch.setattr("dcdc.engine.cluster_head_initialisation.MOST_IMAGES", 100)
     features, targets = blobs()
     heads = [nn.Linear(16, 4) for _ in range(2)]
     for head in heads:
-        start_heads_by_k_means([head], len(features), features.__getitem__, [1])
+        initialise_heads([head], len(features), features.__getitem__, [1])
     assert torch.equal(heads[0].weight, heads[1].weight)
     with torch.no_grad():
         found = heads[0](torch.from_numpy(features)).argmax(1).numpy()
@@ -40,14 +40,14 @@ def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
 
 def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
     """Lengths that vary a hundred times as much as the directions."""
-    monkeypatch.setattr("dcdc.engine.cluster_head_start.MOST_DIRECTIONS", 8)
+    monkeypatch.setattr("dcdc.engine.cluster_head_initialisation.MOST_DIRECTIONS", 8)
     features, targets = blobs()
     lengths = np.exp(np.random.default_rng(1).normal(0, 1.5, (len(features), 1)))
     features = (features * lengths).astype(np.float32)
     found = {}
     for spherical in (False, True):
         head = nn.Linear(16, 4)
-        start_heads_by_k_means([head], len(features), features.__getitem__, [1], spherical)
+        initialise_heads([head], len(features), features.__getitem__, [1], spherical)
         with torch.no_grad():
             logits = head(torch.from_numpy(features))
         found[spherical] = cluster_accuracy(targets, logits.argmax(1).numpy())
@@ -71,7 +71,7 @@ def test_k_means_has_as_many_threads_as_torch(spherical, monkeypatch):
     try:
         with threadpool_limits(2):  # of every library that is loaded: torch's may be one of them
             torch.set_num_threads(1)
-            start_heads_by_k_means([nn.Linear(80, 3)], 200, features.__getitem__, [0], spherical)
+            initialise_heads([nn.Linear(80, 3)], 200, features.__getitem__, [0], spherical)
     finally:
         torch.set_num_threads(before)
     assert seen
