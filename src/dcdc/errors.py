@@ -153,3 +153,8 @@ class TrainingError(RuntimeError):
 
 class PeerLostError(RuntimeError):
     """Another process of the same training is gone; what was saved stays. Exit code 1."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line; its kind where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__

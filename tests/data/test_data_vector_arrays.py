@@ -89,6 +89,14 @@ def test_a_float64_beyond_float32_is_told_as_infinite():
     assert "1 of 2 rows, first in row 1" in refused([[1.0, 2.0], [1e300, 1.0]])
 
 
+def test_numbers_whose_squares_are_beyond_float32_are_told_as_infinite():
+    rows = np.float32([[1.0, 2.0], [1e30, 1.0]])
+    assert np.isfinite(rows).all()
+    assert "1 of 2 rows, first in row 1" in refused(rows)
+    largest = np.full((2, 2), np.finfo(np.float16).max, np.float16)
+    assert from_vectors(largest, may_be_equal=True).n_images == 2
+
+
 def test_every_block_is_looked_at(monkeypatch):
     monkeypatch.setattr(vector_rows, "_BLOCK_BYTES", 2 * ROWS[0].nbytes)
     assert "2 of 12 rows, first in row 5" in refused(with_bad(ROWS, 5, 11))

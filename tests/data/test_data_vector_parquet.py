@@ -206,6 +206,8 @@ def test_vectors_of_several_widths_are_refused():
     rows = [*ROWS[:7], ROWS[7, :3], *ROWS[8:]]
     write("a.parquet", 5, emb=lists(rows))
     assert "row 7 has 3 numbers, the first one 5" in refused("a.parquet")
+    write("a.parquet", 5, emb=lists([ROWS[0, :3], *ROWS[1:]]))
+    assert "row 1 has 5 numbers, the first one 3" in refused("a.parquet")
     write(emb=lists([[]] * 3))
     assert "column 'emb' of a.parquet holds no number" in refused("a.parquet")
     write(emb=lists([]))

@@ -26,6 +26,14 @@ def test_the_head_puts_every_image_with_its_nearest_centre():
     assert abs(logits.numpy().std() - SHARPNESS) < 0.1
 
 
+@pytest.mark.filterwarnings("error")
+def test_fewer_different_rows_than_clusters_are_not_warned_of_for_every_start():
+    features = np.repeat(blobs(3)[0], 5, axis=0)
+    heads = [nn.Linear(16, 6) for _ in range(2)]
+    start_heads_by_k_means(heads, len(features), features.__getitem__, [1, 2], spherical=True)
+    assert all(torch.isfinite(head.weight).all() for head in heads)
+
+
 def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
     monkeypatch.setattr("dcdc.engine.cluster_head_initialisation.MOST_IMAGES", 100)
     features, targets = blobs()

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -70,9 +69,9 @@ def test_few_rows_are_enough(n_rows):
     assert model.config_.train.threads == 1  # a step is short
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_one_cluster_of_equal_rows_is_everything():
-    with pytest.warns(ConvergenceWarning, match="distinct clusters"):
-        model = vectors(n_clusters=1).fit(np.ones((6, 4)))
+    model = vectors(n_clusters=1).fit(np.ones((6, 4)))
     assert model.labels_.tolist() == [0] * 6
     with pytest.raises(InputError, match="the 6 rows of X are all equal"):
         vectors().fit(np.ones((6, 4)))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from dcdc.errors import InputError
-from dcdc.networks import BACKBONES, Backbone, build_backbone, copy_group_norm
+from dcdc.networks import BACKBONES, Backbone, build_backbone, copy_group_norm, find_backbone
 from dcdc.networks.backbones import SmallBackbone
 from dcdc.networks.copy_group_norm import copy_groups
 from dcdc.networks.resnet import ResNet, resnet18, resnet34
@@ -115,6 +115,12 @@ def test_an_unknown_backbone_is_named_with_the_nearest_one_and_all_there_are():
     assert "resnet34" in str(caught.value)
     assert ", ".join(BACKBONES.names()) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "./weights.safetensors", "nets/model"])
+def test_a_path_in_a_backbones_place_says_how_files_are_named(name):
+    with pytest.raises(InputError, match=f"write file:{name}"):
+        find_backbone(name)
 
 
 def test_a_registered_backbone_is_built_with_its_norms_converted(monkeypatch):

@@ -177,6 +177,8 @@ def _start(
         RunFolder.create(run_path)  # refuses before minutes go into reading images
     prepared = prepare_run(source, overrides, processes, read=manner.read)
     _require_fitting(manner.methods, prepared)
+    if overrides.values.get("network.frozen") is False:
+        _require_pretrained(prepared.config.network.backbone)
     folder = None
     if processes.is_first:
         folder = RunFolder.create(run_path, overwrite=overwrite)
@@ -276,6 +278,16 @@ def _require_fitting(methods: "list[Method]", prepared: "Prepared") -> None:
                 f"--baseline {method.name} groups images, and this run groups features: choose "
                 "k-means, gmm, sc, ac, temi or turtle, or --backbone scratch"
             )
+
+
+def _require_pretrained(backbone: str) -> None:
+    from dcdc.networks import find_backbone
+
+    if find_backbone(backbone).pretrained is None:
+        raise InputError(
+            f"--fine-tune has no meaning with the backbone {backbone}, which is not pretrained: "
+            "leave it out, or name a pretrained one by --backbone"
+        )
 
 
 def _baselines(methods: "list[Method]") -> dict[str, "Baseline"]:

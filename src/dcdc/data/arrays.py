@@ -146,7 +146,8 @@ def _channels_last(array: NDArray[Any], where: str) -> NDArray[Any]:
     shape = array.shape
     if array.ndim not in (3, 4):
         raise InputError(
-            f"{where} has shape {shape}: give N x H x W, N x H x W x C or N x C x H x W"
+            f"{where} has shape {shape}: give N x H x W, N x H x W x C or N x C x H x W, or "
+            "feature vectors, N x D"
         )
     if 0 in shape:
         raise InputError(f"{where} has shape {shape}, which holds no image: give at least one")

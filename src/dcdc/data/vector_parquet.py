@@ -19,6 +19,7 @@ from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened
 from dcdc.data.parquet_labels import chosen_label, read_classes
 from dcdc.data.path_list import PATH_COLUMNS, unknown_column
 from dcdc.data.vector_arrays import joined
+from dcdc.data.vector_columns import NAME_COLUMNS
 from dcdc.data.vector_facts import RowFacts, facts_of
 from dcdc.data.vector_rows import (
     Reading,
@@ -34,7 +35,6 @@ from dcdc.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NAME_COLUMNS = ("name", "names", "id")
 _BATCH_BYTES = 4 * 2**20
 
 
@@ -174,8 +174,8 @@ def _width(shards: Sequence[Shard], column: str, source: Path) -> int:
         width = int(kind.list_size)
     else:
         lists = (each for shard in shards for each in _lists(shard, column, 0, 1024))
-        widths = (_lengths(some).max() for some in lists)
-        width = next((int(found) for found in widths if found > 0), 0)
+        widths = (length for some in lists for length in _lengths(some).tolist())
+        width = next((found for found in widths if found > 0), 0)
     if not width:
         raise InputError(f"column {column!r} of {source} holds no number: give N x D features")
     return width

@@ -7,6 +7,7 @@ shaped gives them a good one to improve.
 Shapes: N images, D features, K clusters.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -102,8 +103,11 @@ def k_means_centres(
 def _centres(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
     """K x D"""
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
+    from sklearn.exceptions import ConvergenceWarning
 
-    with library_threads():
+    with library_threads(), warnings.catch_warnings():
+        # too few different rows for K clusters: the health of the partition tells of empty ones
+        warnings.simplefilter("ignore", ConvergenceWarning)
         k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
     return np.asarray(k_means.cluster_centers_)
 

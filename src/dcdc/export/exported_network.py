@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.metrics.provenance import mark
 from dcdc.runtime.environment import own_version
 
@@ -95,9 +95,9 @@ def trace(network: ExportedNetwork, backbone: str) -> torch.export.ExportedProgr
     try:
         program = torch.export.export(network, (example,), dynamic_shapes=({0: batch},))
     except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         raise InputError(
-            f"the backbone {backbone} cannot be traced, so the model cannot be exported: {reason}"
+            f"the backbone {backbone} cannot be traced, so the model cannot be exported: "
+            f"{first_line(error)}"
         ) from error
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # where this machine keeps its files

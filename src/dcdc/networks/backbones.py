@@ -109,6 +109,11 @@ def _named(name: str) -> Backbone:
     except InputError as error:
         if name in BACKBONES.names():  # it is there, but something that it needs is not
             raise
+        if "/" in name or Path(name).suffix:
+            raise InputError(
+                f"unknown backbone {name!r}",
+                remedy=f"of a model's file write file:{name}, of weights alone timm:NAME@{name}",
+            ) from None
         others = ", ".join(f"{scheme}:..." for scheme in BACKBONE_SCHEMES.names())
         raise InputError(f"{error.problem}, {others}") from None
 

@@ -33,6 +33,11 @@ def usual_backbone() -> str | None:
     return EFFICIENTNET if is_available() else None
 
 
+def is_missing() -> bool:
+    """Whether none is installed, and the environment decided nothing."""
+    return not os.environ.get(VARIABLE) and not is_available()
+
+
 def from_scratch(overrides: Overrides) -> Overrides:
     """Without the word `scratch`, which is no backbone."""
     if overrides.given.get("network.backbone") != SCRATCH:

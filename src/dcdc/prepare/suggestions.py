@@ -153,6 +153,7 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
     """DCDC's two views over feature vectors and their neighbours: given ones, or those of a frozen
     pretrained backbone."""
     batch_size = max(2, min(256, n_images // 2))
+    epochs = max(2, -(-400 // max(1, n_images // batch_size)))
     return RunConfig(
         n_clusters=n_clusters,
         network=NetworkConfig(
@@ -160,7 +161,7 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
         ),
         phases=(
             Heads(
-                epochs=max(2, -(-400 // max(1, n_images // batch_size))),
+                epochs=epochs,
                 batch_size=batch_size,
                 n_repeats=1,
                 order="joint",
@@ -169,6 +170,7 @@ def on_features(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
                 schedule="cosine",
             ),
         ),
+        train=TrainConfig(evaluate_every=max(1, epochs // 20)),
     )
 
 

@@ -2,6 +2,7 @@
 
 import enum
 import hashlib
+import socket
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -12,6 +13,7 @@ from torch import nn
 
 from dcdc.errors import InputError
 from dcdc.networks import build_backbone, find_backbone
+from dcdc.networks.pretrained import torchvision_models
 
 
 class Net(nn.Module):
@@ -142,6 +144,18 @@ def test_without_a_network_it_says_which_file_to_place_where(models):
     told = one_line(lambda: loaded("torchvision:resnet18"))
     assert f"needs {models.file.name}, which is not in {models.file.parent}" in told
     assert not list(models.file.parent.iterdir())
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(torchvision_models, "SECONDS", 0.2)
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    monkeypatch.setenv("no_proxy", "*")
+    with socket.create_server(("127.0.0.1", 0)) as server:  # nobody ever accepts
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/net-01234567.pth"
+        with pytest.raises(InputError, match=r"cannot be fetched.*place the file there"):
+            torchvision_models._fetched("torchvision:net", url)
+    assert socket.getdefaulttimeout() is None
+    assert not list((tmp_path / "checkpoints").iterdir())
 
 
 @pytest.mark.usefixtures("models")

@@ -20,7 +20,7 @@ from dcdc.networks.pretrained.training_data import UNKNOWN
 def read_card(path: Path, inside: Mapping[str, str], size: int | None, name: str) -> Pretrained:
     """Of the model file `path`; `inside` is what it holds of itself, `size` its input's side."""
     beside = card_path(path)
-    card = {**_values(inside), **_read(beside)}
+    card = {**_values(inside), **(read_settings(beside) if beside.is_file() else {})}
     mean, std = _three(card.get("mean")), _three(card.get("std"))
     if mean is None or std is None or min(std) <= 0:
         raise InputError(
@@ -63,9 +63,8 @@ def _values(inside: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def read_settings(path: Path) -> dict[str, Any]:
+    """Of a JSON file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

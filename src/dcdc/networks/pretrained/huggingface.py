@@ -4,7 +4,6 @@ A folder holds config.json, preprocessor_config.json and model.safetensors. Of m
 text the vision tower is taken. Nothing of a repository is ever run, and no pickle is opened.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from typing import Any
 
 from torch import nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone, Pretrained
+from dcdc.networks.pretrained.file_card import read_settings
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import licence_named, of_name
@@ -77,7 +77,7 @@ def hugging_face_backbone(rest: str) -> Backbone:
             " normalised",
             remedy="place it beside config.json",
         )
-    told = _told(place, _json(processor), config)
+    told = _told(place, read_settings(processor), config)
     build = partial(VisionTower, transformers, config, place.spec)
     files = (place.file(CONFIG_FILE), processor)
     return Backbone(build, load_weights=partial(_load, place), pretrained=told, files=files)
@@ -105,8 +105,7 @@ def _vision_config(transformers: Any, place: Place) -> Any:
     try:
         config = transformers.AutoConfig.from_pretrained(path.parent, local_files_only=True)
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise InputError(f"transformers cannot read {path}: {reason}") from error
+        raise InputError(f"transformers cannot read {path}: {first_line(error)}") from error
     return getattr(config, "vision_config", None) or config
 
 
@@ -175,8 +174,7 @@ def _load(place: Place, module: nn.Module) -> None:
                 ignore_mismatched_sizes=True,
             )
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise InputError(f"the weights of {path} do not fit: {reason}") from error
+        raise InputError(f"the weights of {path} do not fit: {first_line(error)}") from error
     own = tower.state_dict()
     for name, *shapes in sorted(found["mismatched_keys"]):
         there, here = (" x ".join(map(str, shape)) for shape in shapes)
@@ -203,13 +201,3 @@ def _quiet(transformers: Any) -> Iterator[None]:
         log.set_verbosity(level)
         if bars:
             log.enable_progress_bar()
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no settings")
-    return found

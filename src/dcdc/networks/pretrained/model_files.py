@@ -11,13 +11,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.exported_program import ExportedProgram
 from dcdc.networks.pretrained.file_card import card_path, read_card
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.onnx_model import OnnxModel
+from dcdc.networks.pretrained.pooling import pooled
 from dcdc.networks.pretrained.weight_files import require_file
 
 Opened = ExportedProgram | OnnxModel
@@ -55,19 +56,14 @@ class FileBackbone(nn.Module):
         except InputError:
             raise
         except Exception as error:
-            reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise InputError(f"{path} fails on an image of {size} pixels: {reason}") from error
+            raise InputError(
+                f"{path} fails on an image of {size} pixels: {first_line(error)}"
+            ) from error
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.as_rgb(x)
         out: Tensor = self.trunk(x) if self.trunk.batch is None else self._by_fixed_batches(x)
-        if out.dim() == 4:
-            return out.mean((2, 3))
-        if out.dim() == 3:
-            return out.mean(1)
-        if out.dim() != 2:
-            raise InputError(f"{self.trunk.path} gives {out.dim()} axes, not features B x D")
-        return out
+        return pooled(out, str(self.trunk.path))
 
     def _by_fixed_batches(self, x: Tensor) -> Tensor:
         """A model of batches of one size gets them; the last is filled up with its last image."""

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.pretrained.requirements import required
 
 
@@ -52,5 +52,4 @@ def _opened(path: Path) -> Any:
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise InputError(f"onnxruntime cannot open {path}: {reason}") from None
+        raise InputError(f"onnxruntime cannot open {path}: {first_line(error)}") from None

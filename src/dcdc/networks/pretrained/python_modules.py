@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone, Pretrained
 from dcdc.networks.pretrained.module_card import card_of
 from dcdc.networks.pretrained.pooling import pooled
@@ -76,8 +76,9 @@ class Prototype(nn.Module):
         except InputError:
             raise
         except Exception as error:
-            reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise InputError(f"{where} fails on images of {size} pixels: {reason}") from error
+            raise InputError(
+                f"{where} fails on images of {size} pixels: {first_line(error)}"
+            ) from error
         if len(features) != 2:
             raise InputError(
                 f"{where} makes {tuple(features.shape)} of two images: it must return B x D"

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 
 
 def required(module: str, *, of: str, extra: str) -> Any:
@@ -18,9 +18,8 @@ def required(module: str, *, of: str, extra: str) -> Any:
             remedy=f"pip install 'dcdc[{extra}]'",
         ) from None
     except Exception as error:  # a package that is broken here: a build for another torch, say
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise InputError(
-            f"{of} needs the package {module}, which cannot be imported: {reason}"
+            f"{of} needs the package {module}, which cannot be imported: {first_line(error)}"
         ) from error
 
 

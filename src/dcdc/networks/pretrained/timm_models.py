@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
@@ -77,8 +77,7 @@ def _created(name: str, img_size: int | None, **how: Any) -> Any:
     try:
         return _timm(name).create_model(name, num_classes=0, **sized, **how)
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise InputError(f"timm cannot build {name}: {reason}") from error
+        raise InputError(f"timm cannot build {name}: {first_line(error)}") from error
 
 
 def _side(size: str, rest: str) -> int | None:

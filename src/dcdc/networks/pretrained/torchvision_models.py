@@ -6,6 +6,9 @@ Its files are pickles by name; their checksums are known, and only tensors are r
 
 import hashlib
 import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,8 @@ from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named
 from dcdc.networks.pretrained.weight_files import read_safetensors, require_file
 
+SECONDS = 30.0
+"""Without a byte from torchvision's server, until it counts as out of reach."""
 _HEADS = ("fc", "classifier", "heads", "head")
 
 
@@ -133,7 +138,8 @@ def _fetched(spec: str, url: str) -> dict[str, Tensor]:
     if not path.is_file():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            torch.hub.download_url_to_file(url, str(path), _prefix(name) or None, progress=False)
+            with _waiting_at_most(SECONDS):
+                torch.hub.download_url_to_file(url, str(path), _prefix(name) or None, False)
         except Exception as error:
             raise InputError(
                 f"the backbone {spec} needs {name}, which is not in {folder} and cannot be fetched",
@@ -148,6 +154,17 @@ def _fetched(spec: str, url: str) -> dict[str, Tensor]:
         )
     state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     return state
+
+
+@contextmanager
+def _waiting_at_most(seconds: float) -> Iterator[None]:
+    """For a server that takes the call and says nothing: torch.hub itself would wait for ever."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(seconds)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
 
 
 def _prefix(name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 
 
@@ -44,8 +44,9 @@ def _built(transformers: Any, config: Any, spec: str) -> Any:
     try:
         model = transformers.AutoModel.from_config(config).float()
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise InputError(f"transformers cannot build the backbone {spec}: {reason}") from error
+        raise InputError(
+            f"transformers cannot build the backbone {spec}: {first_line(error)}"
+        ) from error
     if "pixel_values" not in inspect.signature(model.forward).parameters:
         raise InputError(f"the backbone {spec} ({type(model).__name__}) is no model of images")
     if hasattr(getattr(model, "pooler", None), "dense"):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from torch import Tensor
 
-from dcdc.errors import InputError
+from dcdc.errors import InputError, first_line
 from dcdc.networks.pretrained.requirements import required
 
 WEIGHT_FILE = "model.safetensors"
@@ -31,7 +31,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is not a whole safetensors file: {_first_line(error)}") from None
+        raise InputError(f"{path} is not a whole safetensors file: {first_line(error)}") from None
 
 
 def require_file(path: Path) -> None:
@@ -116,7 +116,3 @@ def _require_checksum(path: Path, of: str) -> None:
             f"the backbone {of}: {path} is damaged, its checksum differs from the hub's",
             remedy="delete it and fetch it again",
         )
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
