@@ -31,6 +31,7 @@ from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
+from dcdc.runtime.folder_lock import locked_folder
 
 if TYPE_CHECKING:
     from dcdc.data import Data as Images
@@ -137,9 +138,10 @@ def compare(
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
     del images, given
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
-    ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
-    rows = summarise(runs, ended.faults, COMPARE)
-    _show(rows, title, folder)
+    with locked_folder(folder, ("choose another {out}",)):
+        ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
+        rows = summarise(runs, ended.faults, COMPARE)
+        _show(rows, title, folder)
     leave(ended, rows)
 
 
