@@ -22,8 +22,8 @@ class _Terminated(BaseException):
 @contextmanager
 def exit_codes() -> Iterator[None]:
     try:
-        _unwind_at_sigterm()
-        yield
+        with _unwinding_at_sigterm():
+            yield
     except InputError as error:
         stop(error.told(COMMAND_LINE), 2)
     except TrainingError as error:
@@ -46,15 +46,21 @@ def exit_codes() -> Iterator[None]:
         )
 
 
-def _unwind_at_sigterm() -> None:
+@contextmanager
+def _unwinding_at_sigterm() -> Iterator[None]:
     """So that what is half-written goes. Processes of torchrun end at once: others wait for it."""
     if "RANK" in os.environ or threading.current_thread() is not threading.main_thread():
+        yield
         return
 
     def unwind(*_: object) -> None:
         raise _Terminated
 
-    signal.signal(signal.SIGTERM, unwind)
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -136,9 +136,9 @@ def fit(
             return goes_on
 
         if processes.broadcast_value(claim):
-            _resume(folder, run_path, overrides, manner)
+            _resume(run_path, overrides, folder, manner)
         else:
-            _start(source, folder, run_path, overrides, manner)
+            _start(source, run_path, overrides, folder, manner)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
@@ -184,9 +184,9 @@ class _Manner:
 
 def _start(
     source: str,
-    folder: "RunFolder | None",
     run_path: Path,
     overrides: "Overrides",
+    folder: "RunFolder | None",
     manner: "_Manner",
 ) -> None:
     from dcdc.prepare.prepare_run import prepare_run
@@ -199,7 +199,7 @@ def _start(
 
 
 def _resume(
-    folder: "RunFolder | None", run_path: Path, overrides: "Overrides", manner: "_Manner"
+    run_path: Path, overrides: "Overrides", folder: "RunFolder | None", manner: "_Manner"
 ) -> None:
     from dcdc.prepare.overrides import again
     from dcdc.prepare.prepare_run import config_of_first
