@@ -77,15 +77,16 @@ def fit(start, tiny_file, tiny_flags):
 @pytest.fixture(scope="module")
 def undisturbed(fit, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
-    process = fit(folder, "--epochs", "30")
+    process = fit(folder)
     assert ended(process) == 0, process.said()
     return folder / "run"
 
 
 def test_the_second_to_write_is_refused_and_names_the_first(fit, start, undisturbed, tmp_path):
-    first = fit(tmp_path, "--epochs", "30")
+    first = fit(tmp_path)
     run_path = tmp_path / "run"
-    wait_for(lambda: epochs(run_path) >= 2, first)
+    wait_for(lambda: epochs(run_path) >= 1, first)
+    os.kill(first.pid, signal.SIGSTOP)  # alive, whoever comes when
     others = [
         fit(tmp_path),
         fit(tmp_path, "--resume"),
@@ -99,16 +100,17 @@ def test_the_second_to_write_is_refused_and_names_the_first(fit, start, undistur
             r"[-0-9]+ [:0-9]+[-+]\d\d:\d\d\): wait for it, or choose another by --run\n",
             other.said(),
         ), other.said()
+    os.kill(first.pid, signal.SIGCONT)
     assert ended(first) == 0, first.said()
     assert answer(run_path) == answer(undisturbed)
-    assert epochs(run_path) == 30
+    assert epochs(run_path) == 4
     assert not (run_path / LOCK).exists()
 
 
 def disturb(fit, folder: Path, undisturbed: Path) -> list[str]:
     """Two begin at the same moment, and readers look on: what the readers were told."""
     run_path = folder / "run"
-    both = [fit(folder, "--epochs", "30") for _ in range(2)]
+    both = [fit(folder) for _ in range(2)]
     told: list[str] = []
     while any(process.is_alive() for process in both):
         for read in (dcdc.load, lambda path: RunFolder.open(path).read_assignments()):
@@ -122,8 +124,8 @@ def disturb(fit, folder: Path, undisturbed: Path) -> list[str]:
     (done,) = (process for process in both if not process.exitcode)
     assert f"(process {done.pid} on " in refused.said() or "exists" in refused.said()
     assert answer(run_path) == answer(undisturbed)
-    assert epochs(run_path) == 30
-    assert not [path for path in run_path.rglob(".*")]
+    assert epochs(run_path) == 4
+    assert not list(run_path.rglob(".*"))
     return told
 
 
@@ -141,7 +143,7 @@ def test_two_hundred_times(fit, undisturbed, tmp_path):
 
 
 def test_a_killed_run_is_gone_on_with_at_once(fit, undisturbed, tmp_path):
-    first = fit(tmp_path, "--epochs", "30")
+    first = fit(tmp_path)
     wait_for(lambda: epochs(tmp_path / "run") >= 2, first)
     os.kill(first.pid, signal.SIGKILL)
     first.join()
