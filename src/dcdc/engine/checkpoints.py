@@ -62,9 +62,14 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             "sha256": _digest(temporary / TENSORS),
         }
         write_text(temporary / STATE, json.dumps(state, indent=1))
+    remove_older(folder, keep)
+    return path
+
+
+def remove_older(folder: Path, keep: int) -> None:
+    """All but the last `keep`."""
     for old in list_checkpoints(folder)[:-keep]:
         shutil.rmtree(old)
-    return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

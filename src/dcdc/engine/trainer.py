@@ -16,6 +16,7 @@ from dcdc.engine.checkpoints import (
     Checkpoint,
     from_bytes,
     load_latest,
+    remove_older,
     save_checkpoint,
     to_bytes,
 )
@@ -108,6 +109,7 @@ class Trainer:
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
+            remove_older(self.folder / CHECKPOINTS, plan.keep_checkpoints)
         with Interruption(patient=self.processes.joined) as interruption:
             while self.epoch < plan.epochs:
                 wanted = self._train_epoch(interruption)
