@@ -114,7 +114,20 @@ def _run(
         require_same_settings(folder.path, config, read_config(folder))
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     path = folder.path if folder else None
-    training = build_training(config, image_set, observer, path, processes, weights)
+
+    def begin() -> None:
+        """In the folder, when nothing refuses the run any more."""
+        if folder is not None:
+            (folder.write_config if resume else folder.begin)(to_mapping(config))
+            keep_files(config.network.backbone, folder.backbone)
+            if image_set.skipped:
+                folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+
+    try:
+        training = build_training(config, image_set, observer, path, processes, weights)
+    except Interrupted:  # while features were computed, with which it goes on
+        begin()
+        raise
     if processes.joined:
         processes.require_same(_what_must_agree(config, image_set, training.model))
     earlier, stopped_by = 0.0, None
@@ -129,11 +142,7 @@ def _run(
 
     can_resume = resume and (folder is not None or processes.joined)
     resumed = can_resume and trainer.resume(accept)
-    if folder is not None:  # nothing refuses the run any more
-        (folder.write_config if resume else folder.begin)(to_mapping(config))
-        keep_files(config.network.backbone, folder.backbone)
-        if image_set.skipped:
-            folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+    begin()
     if resumed and folder is not None:
         done = [record for record in folder.read_history() if record["epoch"] <= trainer.epoch]
         earlier = sum(record["seconds"] for record in done)

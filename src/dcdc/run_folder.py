@@ -90,7 +90,7 @@ class RunFolder:
         """Alone among all that write here; a process that is at work here already is named."""
         with locked_folder(self.path, (_ELSEWHERE,)) as is_outermost:
             if is_outermost:
-                for folder in (self.path, *self.path.iterdir()):
+                for folder in (self.path, *map(self.path.joinpath, RUN_FOLDER.folders())):
                     if folder.is_dir() and not folder.is_symlink():
                         remove_leftovers(folder)
             yield

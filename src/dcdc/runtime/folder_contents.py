@@ -15,6 +15,10 @@ class Contents:
     patterns: tuple[str, ...]
     """Of files, with the folders that lead to them: `figures/*.png`. They go in this order."""
 
+    def folders(self) -> list[str]:
+        """Those that lie in it."""
+        return sorted({pattern.split("/")[0] for pattern in self.patterns if "/" in pattern})
+
     def strangers(self, folder: Path) -> Iterator[Path]:
         """What the patterns do not name; locks and what killed writers left are nobody's."""
         return self._strangers(folder, ())
