@@ -37,15 +37,27 @@ class Contents:
                 yield path
 
     def remove(self, folder: Path) -> None:
-        """Every file that a pattern names, then folders that led to it and are empty."""
+        """Every file that a pattern names, then folders that led to it and are empty.
+
+        A link goes as a link; what it leads to stays."""
         for pattern in self.patterns:
             for file in sorted(folder.glob(pattern)):
-                if not file.is_dir() or file.is_symlink():
+                if _is_inside(file, folder) and (file.is_symlink() or not file.is_dir()):
                     file.unlink()
             for above in list(Path(pattern).parents)[:-1]:
-                for emptied in folder.glob(str(above)):
-                    if emptied.is_dir() and not os.listdir(emptied):  # noqa: PTH208
+                for emptied in sorted(folder.glob(str(above))):
+                    if _is_own_folder(emptied, folder) and not os.listdir(emptied):  # noqa: PTH208
                         emptied.rmdir()
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Not by way of a link."""
+    between = path.relative_to(folder).parents
+    return not any((folder / above).is_symlink() for above in between)
+
+
+def _is_own_folder(path: Path, folder: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and _is_inside(path, folder)
 
 
 def _matches(pattern: str, parts: tuple[str, ...], *, whole: bool) -> bool:
