@@ -1,6 +1,9 @@
 """A run killed before each of its operations on files goes on, and ends as if nothing had been."""
 
+import os
 import shutil
+import subprocess
+import sys
 from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
@@ -127,3 +130,19 @@ def test_readers_of_a_run_write_nothing_into_it(undisturbed, tiny_set):
         folder.read_metrics()
         folder.read_history()
     assert operations == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_run_folder_that_nobody_may_write_to_can_be_read(undisturbed, tiny_set, tmp_path):
+    here = tmp_path / "read-only"
+    here.mkdir()
+    for options in (["--bind", str(undisturbed), str(here)], ["-o", "remount,bind,ro", str(here)]):
+        if subprocess.run(["mount", *options], capture_output=True, check=False).returncode:
+            pytest.skip("this machine does not let root mount a folder")
+    try:
+        assert dcdc.load(here).predict(tiny_set.images).shape == (48,)
+        command = [sys.executable, "-m", "dcdc", "evaluate", str(here)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run(["umount", str(here)], check=True)

@@ -12,7 +12,7 @@ from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
-from dcdc.runtime.launch import read_launch
+from dcdc.runtime.launch import job_of, read_launch
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
@@ -149,8 +149,12 @@ def _is_started_again(run_path: Path, overwrite: bool) -> bool:
     from dcdc.run_folder import RunFolder
 
     folder = RunFolder(run_path)
-    same = launch.restarts > 0 or (not overwrite and folder.is_of_job(launch.job))
-    return same and folder.config_file.is_file()
+    if not folder.config_file.is_file():
+        return False
+    if launch.restarts and not overwrite:
+        return True
+    # A run that is to be overwritten may be there still.
+    return (launch.restarts > 0 or not overwrite) and folder.is_of_job(job_of(launch))
 
 
 def _claim(run_path: Path, goes_on: bool, overwrite: bool) -> "RunFolder":
@@ -161,7 +165,7 @@ def _claim(run_path: Path, goes_on: bool, overwrite: bool) -> "RunFolder":
     refuse_if_locked(run_path, ("choose another by {run}",))
     if goes_on:
         return RunFolder.open(run_path)
-    return RunFolder.create(run_path, overwrite=overwrite, job=read_launch().job)
+    return RunFolder.create(run_path, overwrite=overwrite, job=job_of(read_launch()))
 
 
 @dataclass(frozen=True)
