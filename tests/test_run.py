@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -6,10 +7,10 @@ from safetensors import safe_open
 
 import dcdc
 from dcdc.config import to_mapping, with_values
-from dcdc.data import Skipped
+from dcdc.data import Skipped, from_arrays
 from dcdc.errors import InputError
 from dcdc.prepare.resolve import resolve
-from dcdc.run import add_sample, run
+from dcdc.run import add_sample, read_config, run
 from dcdc.run_folder import RunFolder
 
 
@@ -182,6 +183,89 @@ def test_resume_with_another_config_names_the_difference(good_config, tiny_set, 
         with pytest.raises(InputError, match=message):
             run(with_values(good_config, values), tiny_set, folder=folder, resume=True)
         assert folder.config_file.read_text() == before
+
+
+def test_resume_knows_its_images(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    config = run(good_config, tiny_set, folder=folder).config
+    before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+    other_pixels = tiny_set.images.copy()
+    other_pixels[40, 3, 3] ^= 1
+    turned = np.arange(48)[::-1]
+    for changed, told in (
+        (replace(tiny_set, images=other_pixels), "other pixels than"),
+        (replace(tiny_set, names=["renamed", *tiny_set.names[1:]]), "other names than"),
+        (replace(tiny_set, images=tiny_set.images[turned]), "other pixels than"),
+        (replace(tiny_set, targets=tiny_set.targets[turned].copy()), "other classes than"),
+        (
+            from_arrays(other_pixels, tiny_set.targets + 1),
+            "other pixels and classes than",
+        ),
+    ):
+        with pytest.raises(InputError, match=f"the source has {told} the run was trained on"):
+            run(config, changed, folder=folder, resume=True)
+    after = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
+    assert after == before
+    run(config, tiny_set, folder=folder, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "told"),
+    [
+        ("train", "seed", 7, r"train.seed is 7, was 0"),
+        ("augment", "noise", 0.5, r"augment.noise is 0.5, was 0.05"),
+    ],
+)
+def test_resume_notices_a_config_that_was_edited(
+    good_config, tiny_set, tmp_path, section, key, value, told
+):
+    folder = RunFolder.create(tmp_path / "run")
+    run(good_config, tiny_set, folder=folder)
+    stored = json.loads(folder.config_file.read_text())
+    stored[section][key] = value
+    folder.config_file.write_text(json.dumps(stored))
+    edited = read_config(folder)
+    with pytest.raises(InputError, match=f"settings were changed since its checkpoint .{told}"):
+        run(edited, tiny_set, folder=folder, resume=True)
+
+
+def test_resume_takes_neutral_changes_and_images_that_moved(good_config, tiny_set, tmp_path):
+    folder = RunFolder.create(tmp_path / "run")
+    first = run(good_config, tiny_set, folder=folder)
+    stored = json.loads(folder.config_file.read_text())
+    stored["train"]["keep_checkpoints"] = 1
+    stored["data"]["source"] = "/elsewhere/tiny.npz"
+    folder.config_file.write_text(json.dumps(stored))
+    again = run(read_config(folder), tiny_set, folder=folder, resume=True)
+    assert np.array_equal(again.assigned.probabilities, first.assigned.probabilities)
+
+
+def test_a_checkpoint_that_does_not_say_what_it_was_made_with_is_gone_on_from(
+    good_config, tiny_set, tmp_path
+):
+    """As those of 0.1.0."""
+    folder = RunFolder.create(tmp_path / "run")
+    run(good_config, tiny_set, folder=folder)
+    for file in (folder.path / "checkpoint").glob("*/state.json"):
+        state = json.loads(file.read_text())
+        del state["extra"]["made_with"]
+        file.write_text(json.dumps(state))
+    longer = with_values(good_config, {"heads.epochs": 5})
+    assert len(run(longer, tiny_set, folder=folder, resume=True).history) == 5
+
+
+def test_a_run_that_is_refused_leaves_nothing_and_the_older_run_as_it_is(
+    good_config, tiny_set, tmp_path
+):
+    bad = with_values(good_config, {"network.mean": (0.5,), "network.std": (0.0,)})
+    with pytest.raises(ValueError, match="std"):
+        run(bad, tiny_set, folder=RunFolder.create(tmp_path / "runs" / "new"))
+    assert list(tmp_path.iterdir()) == []
+    run(good_config, tiny_set, folder=RunFolder.create(tmp_path / "run"))
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    with pytest.raises(ValueError, match="std"):
+        run(bad, tiny_set, folder=RunFolder.create(tmp_path / "run", overwrite=True))
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
 def test_resume_before_the_first_checkpoint_starts_anew(good_config, tiny_set, tmp_path):

@@ -1,4 +1,7 @@
 import json
+import shutil
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -7,7 +10,30 @@ import torch
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError
-from dcdc.run_folder import RunFolder, write_assignments
+from dcdc.run_folder import RUN_FOLDER, RunFolder, write_assignments
+from dcdc.runtime.atomic_files import is_leftover
+from dcdc.runtime.folder_lock import LOCK
+from kills import killed_before, watched
+
+CONFIG = {"n_clusters": 3, "data": {}, "network": {}, "augment": {}, "train": {}}
+
+
+def whole_run(path: Path) -> RunFolder:
+    """Every file that a run may write, in name."""
+    folder = RunFolder(path)
+    folder.write_config(CONFIG)
+    (path / "names.json").write_text('{"format": 1, "clusters": {}}')
+    for pattern in RUN_FOLDER.patterns:
+        file = path / pattern.replace("*", "00003-step-000000")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.write_text("old")
+    return folder
+
+
+def contents(path: Path) -> dict[str, str]:
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return {str(file.relative_to(path)): file.read_text() for file in files}
 
 
 def test_a_folder_that_exists_is_refused_with_the_ways_out(tmp_path):
@@ -21,10 +47,14 @@ def test_a_folder_that_exists_is_refused_with_the_ways_out(tmp_path):
 
 
 def test_overwriting_replaces_a_run_but_nothing_else(tmp_path):
-    folder = RunFolder.create(tmp_path / "run")
-    folder.write_config({})
-    (folder.path / "old").write_text("old")
-    assert list(RunFolder.create(folder.path, overwrite=True).path.iterdir()) == []
+    old = whole_run(tmp_path / "run")
+    before = contents(old.path)
+    new = RunFolder.create(old.path, overwrite=True)
+    assert contents(old.path) == before  # until nothing can refuse the run any more
+    with new.writing():
+        new.begin({"n_clusters": 4})
+    assert list(contents(old.path)) == ["config.json"]
+    assert new.read_config() == {"n_clusters": 4}
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("mine")
     with pytest.raises(InputError, match="is not a run folder, so it is not overwritten"):
@@ -33,6 +63,125 @@ def test_overwriting_replaces_a_run_but_nothing_else(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="is not a run folder"):
         RunFolder.create(tmp_path / "file", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["thesis.txt", "checkpoint/notes.txt", "figures/cat.jpg", "notes/", ".git/config", "run/x"],
+)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_file_that_no_run_wrote_is_named_and_kept(tmp_path, name, is_link):
+    path = whole_run(tmp_path / "run").path
+    mine = path / name
+    mine.parent.mkdir(exist_ok=True)
+    if name.endswith("/"):
+        mine.mkdir()
+    elif is_link:
+        (tmp_path / "elsewhere").write_text("mine")
+        mine.symlink_to(tmp_path / "elsewhere")
+    else:
+        mine.write_text("mine")
+    before = contents(path)
+    told = rf"run holds {name.partition('/')[0]}.*, which no run wrote, so it is not overwritten"
+    with pytest.raises(InputError, match=told):
+        RunFolder.create(path, overwrite=True)
+    assert contents(path) == before
+    if not name.endswith("/"):
+        assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "config", ["{}", "", '{"model_type": "vit", "n_clusters": 3}', "[]", '{"n_clusters": 3']
+)
+def test_a_folder_with_a_config_of_something_else_is_not_overwritten(tmp_path, config):
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(InputError, match="is not a run folder, so it is not overwritten"):
+        RunFolder.create(tmp_path, overwrite=True)
+    assert (tmp_path / "config.json").read_text() == config
+
+
+def test_what_comes_while_images_are_read_is_not_overwritten(tmp_path):
+    new = RunFolder.create(whole_run(tmp_path / "run").path, overwrite=True)
+    (new.path / "thesis.txt").write_text("mine")
+    with new.writing(), pytest.raises(InputError, match=r"holds thesis.txt"):
+        new.begin({})
+    assert (new.path / "thesis.txt").exists()
+    assert new.read_config()["n_clusters"] == 3
+
+
+def test_a_start_that_was_killed_at_its_first_write_is_no_dead_end(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in (LOCK, ".config.123-0123abcd.partial.json", "job"):
+        (path / name).write_text("{}")
+    with pytest.raises(InputError) as caught:
+        RunFolder.open(path)
+    assert "start it again without --resume" in caught.value.told(COMMAND_LINE)
+    for overwrite in (False, True):
+        folder = RunFolder.create(path, overwrite=overwrite)
+    with folder.writing():
+        folder.begin({"n_clusters": 3})
+    assert list(contents(path)) == ["config.json"]
+
+
+@pytest.mark.parametrize("path", ["run", "runs/deep/run"])
+def test_a_start_that_is_refused_leaves_no_folder(tmp_path, path):
+    folder = RunFolder.create(tmp_path / path)
+    with pytest.raises(InputError), folder.writing():
+        raise InputError("bad settings")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_anywhere_while_it_is_overwritten_it_is_the_one_run_or_the_other(tmp_path):
+    path = tmp_path / "run"
+
+    def overwrite() -> None:
+        folder = RunFolder.create(path, overwrite=True, job="new job")
+        with folder.writing():
+            folder.begin(CONFIG | {"n_clusters": 4})
+
+    for number in count(1):
+        shutil.rmtree(path, ignore_errors=True)
+        whole = contents(whole_run(path).path)
+        was_killed = killed_before(number, overwrite, path)
+        left = {name: text for name, text in contents(path).items() if not is_leftover(name)}
+        left.pop(LOCK, None)
+        config = left.pop("config.json", None)
+        if config is None:  # nothing was begun, and nothing is there
+            assert set(left) <= {"job"}
+        elif json.loads(config)["n_clusters"] == 4:
+            assert left == {"job": "new job\n"}
+        else:
+            assert left.items() <= whole.items()
+        if not was_killed:
+            break
+        overwrite()
+        assert set(contents(path)) == {"config.json", "job"}
+    assert number > len(whole)
+
+
+def test_readers_change_nothing(tmp_path):
+    folder = whole_run(tmp_path / "run")
+    (folder.path / ".report.123.partial.html").write_text("being written")
+    (folder.path / LOCK).write_text("{}")
+    before = contents(folder.path)
+    operations = []
+    with watched(operations.append, folder.path):
+        opened = RunFolder.open(folder.path)
+        opened.read_config()
+        opened.read_names()
+    assert operations == []
+    assert contents(folder.path) == before
+
+
+def test_whoever_writes_clears_what_killed_writers_left(tmp_path):
+    folder = whole_run(tmp_path / "run")
+    for name in (".report.123.partial.html", "figures/.loss.9-0123abcd.partial.png"):
+        (folder.path / name).write_text("half")
+    (folder.path / ".notes.partial").write_text("mine")
+    with folder.writing():
+        assert not [name for name in contents(folder.path) if is_leftover(Path(name).name)]
+    assert (folder.path / ".notes.partial").exists()
 
 
 def test_opening_anything_else_is_refused(tmp_path):
@@ -133,9 +282,9 @@ def test_metrics_round_trip(tmp_path):
 
 
 def test_a_run_knows_the_job_that_made_it(tmp_path):
-    folder = RunFolder.create(tmp_path / "run")
+    folder = RunFolder.create(tmp_path / "run", job="photos")
     assert not folder.is_of_job("photos")
-    folder.write_job("photos")
+    folder.begin({})
     assert folder.is_of_job("photos")
     assert not folder.is_of_job("other")
     assert not folder.is_of_job(None)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from copy import deepcopy
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from dcdc.config import with_values
 from dcdc.errors import InputError
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
+from dcdc.runtime import atomic_files
+from kills import killed_before
 
 FILES = {"config.json", "model.safetensors", "metrics.json", "README.md"}
 
@@ -131,6 +134,70 @@ def test_a_folder_that_holds_other_things_is_left_alone(result, tiny_config, tin
         result.model.save(folder.path)
     assert folder.config_file.read_bytes() == before
     assert files_of(tmp_path / "mine") == {"cat.jpg"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("config.json", '{"model_type": "vit"}', "a model of something else"),
+        ("notes.txt", "mine", "notes.txt and is no model folder"),
+        (".git/config", "mine", ".git and is no model folder"),
+        ("backbone/deep/net.py", "mine", "backbone/deep and is no model folder"),
+    ],
+)
+def test_what_is_not_of_a_model_of_ours_is_never_lost(result, saved, name, content, told):
+    (saved / name).parent.mkdir(parents=True, exist_ok=True)
+    (saved / name).write_text(content)
+    before = {path: path.read_bytes() for path in saved.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=f"holds {told}: save elsewhere"):
+        result.model.save(saved)
+    assert {path: path.read_bytes() for path in saved.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_cannot_be_replaced_whole_is_told(result, saved, monkeypatch):
+    monkeypatch.chdir(saved)
+    with pytest.raises(InputError, match="cannot be replaced whole: save into a folder below"):
+        result.model.save(".")
+    assert files_of(saved) == FILES
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "can_exchange",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["", "without an exchange"],
+)
+def test_killed_anywhere_a_save_leaves_the_one_model_or_the_other(
+    result, tmp_path, monkeypatch, can_exchange
+):
+    if not can_exchange:  # as on a file system of a network
+        monkeypatch.setattr(atomic_files, "exchange", lambda *_: False)
+    place = tmp_path / "here" / "model"
+    generations = []
+    for name in ("old", "new"):
+        result.model.names = {0: name}
+        with torch.no_grad():
+            result.model.network.heads["cluster_head"].bias[0] += 1
+        generations.append(files(result.model.save(tmp_path / name / "model")))
+    new = dcdc.load(tmp_path / "new" / "model", "cpu")
+    met = []
+    for number in count(1):
+        shutil.rmtree(place.parent, ignore_errors=True)
+        shutil.copytree(tmp_path / "old" / "model", place)
+        was_killed = killed_before(number, lambda: new.save(place), place.parent)
+        found = files(place) if place.exists() else None
+        assert found in generations or (found is None and not can_exchange)
+        met.append(found)
+        if not was_killed:
+            break
+        new.save(place)
+        assert files(place) == generations[1]
+        assert [path.name for path in place.parent.iterdir()] == ["model"]
+    assert met[0] == generations[0]
+    assert met[-1] == generations[1]
 
 
 def change_config(**changes):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ import torch
 from dcdc.config import (
     NEUTRAL_KEYS,
     RunConfig,
-    differences,
     flat,
     from_mapping,
     to_mapping,
@@ -37,6 +36,7 @@ from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.pretrained import keep_files, spec_of_kept
 from dcdc.prepare.assembly import build_model, build_training, open_data
 from dcdc.prepare.frozen_features import with_vectors
+from dcdc.prepare.going_on import made_with, require_made_with, require_same_settings
 from dcdc.prepare.resolve import has_stored_features, perturbed_copy, resolve
 from dcdc.prepare.stored_features import stored_features
 from dcdc.run_folder import RunFolder
@@ -82,7 +82,10 @@ def run(
     network begins with; `baselines` are scored beside, by their titles. Of several `processes` all
     call this, and the first alone gives a folder.
     """
-    with cpu_threads(config.train.threads):
+    with ExitStack() as held:
+        if folder is not None:
+            held.enter_context(folder.writing())
+        held.enter_context(cpu_threads(config.train.threads))
         return _run(
             resolve(config, image_set, processes.size),
             image_set,
@@ -107,37 +110,54 @@ def _run(
     keep_finished: bool,
     processes: Processes,
 ) -> RunResult:
-    if folder is not None:
-        if resume:
-            config = _resumable(config, folder)
-        folder.write_config(to_mapping(config))
-        keep_files(config.network.backbone, folder.backbone)
-        if image_set.skipped:
-            folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+    if folder is not None and resume:
+        require_same_settings(folder.path, config, read_config(folder))
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     path = folder.path if folder else None
-    training = build_training(config, image_set, observer, path, processes, weights)
+
+    def begin() -> None:
+        """In the folder, when nothing refuses the run any more."""
+        if folder is not None:
+            (folder.write_config if resume else folder.begin)(to_mapping(config))
+            keep_files(config.network.backbone, folder.backbone)
+            if image_set.skipped:
+                folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+
+    try:
+        training = build_training(config, image_set, observer, path, processes, weights)
+    except Interrupted:  # while features were computed, with which it goes on
+        begin()
+        raise
     if processes.joined:
         processes.require_same(_what_must_agree(config, image_set, training.model))
     earlier, stopped_by = 0.0, None
+    trainer = training.trainer
+    trainer.made_with = processes.with_barrier(
+        lambda: made_with(config, image_set) if folder is not None else {}
+    )
+
+    def accept(then: Mapping[str, Any]) -> None:
+        assert folder is not None
+        require_made_with(folder.path, trainer.made_with, then)
+
     can_resume = resume and (folder is not None or processes.joined)
-    if can_resume and training.trainer.resume() and folder is not None:
-        done = [
-            record for record in folder.read_history() if record["epoch"] <= training.trainer.epoch
-        ]
+    resumed = can_resume and trainer.resume(accept)
+    begin()
+    if resumed and folder is not None:
+        done = [record for record in folder.read_history() if record["epoch"] <= trainer.epoch]
         earlier = sum(record["seconds"] for record in done)
     started = time.perf_counter()
     try:
-        training.trainer.train(keep_finished=keep_finished)
+        trainer.train(keep_finished=keep_finished)
     except Interrupted as stopped:
-        if stopped.signal != "SIGINT" or not training.trainer.return_to_finished_epoch():
+        if stopped.signal != "SIGINT" or not trainer.return_to_finished_epoch():
             raise
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
     assigned = training.model.assign_store(training.store)
     metrics = _metrics(config, image_set, assigned) | {
-        "epochs": training.trainer.epoch,
+        "epochs": trainer.epoch,
         "seed": config.train.seed,
         "phases": [
             {"name": name, "label": phase.label, "color": phase.color}
@@ -151,7 +171,7 @@ def _run(
     }
     if processes.size > 1:
         metrics["processes"] = processes.size
-    history = folder.read_history() if folder else training.trainer.history
+    history = folder.read_history() if folder else trainer.history
     training.model.metrics = metrics
 
     def write() -> None:
@@ -238,7 +258,7 @@ def _training_features(folder: RunFolder, model: TrainedModel) -> Callable[[], A
 def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None:
     """Writes what a report shows of `image_set`, the run's own images, by the run's model."""
     config = read_config(folder)
-    with cpu_threads(config.train.threads):
+    with folder.writing(), cpu_threads(config.train.threads):
         model = load(folder.path, device)
         store = open_data(config, model, image_set, SilentObserver())
         sample = _sample(config, model, store)
@@ -262,32 +282,6 @@ def read_config(folder: RunFolder) -> RunConfig:
         if str(folder.config_file) in str(error):
             raise
         raise InputError(f"{folder.config_file}: {error}") from None
-
-
-def _resumable(config: RunConfig, folder: RunFolder) -> RunConfig:
-    """The config to go on with: the stored one, but for what may change between sessions."""
-    stored = read_config(folder)
-    changed = differences(config, stored)
-    for key in _longer(config, stored):
-        changed.pop(key, None)
-    if changed:
-        listed = "; ".join(f"{key} is {new!r}, was {old!r}" for key, (new, old) in changed.items())
-        raise InputError(
-            f"cannot resume {folder.path} with another config ({listed})",
-            remedy=("drop the change", "start a new run by {run}"),
-        )
-    return config
-
-
-def _longer(config: RunConfig, stored: RunConfig) -> list[str]:
-    """The key of the last phase's epochs, where it may go on: a constant rate does not know how
-    long the run is."""
-    ours, theirs = config.active_phases, stored.active_phases
-    if not ours or list(ours) != list(theirs):
-        return []
-    name = list(ours)[-1]
-    grows = ours[name].schedule == "constant" and ours[name].epochs > theirs[name].epochs
-    return [f"{name}.epochs"] if grows else []
 
 
 def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import csv
 import io
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,31 @@ import torch
 
 from dcdc.config.keys import flatten
 from dcdc.engine import model_files
+from dcdc.engine.checkpoints import CHECKPOINTS, STATE, TENSORS
 from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.folder_contents import Contents
+from dcdc.runtime.folder_lock import locked_folder
+
+_JOB = "job"
+RUN_FOLDER = Contents(
+    (
+        # What a half-removed run must not be taken for goes first: it has no answers, then no
+        # checkpoint to go on from. While there is a config, the folder is a run.
+        *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
+        *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "report.html"),
+        *("figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
+        *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
+        *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
+        *(_JOB, model_files.CONFIG),
+    )
+)
+_NOT_BEGUN = Contents((_JOB,))
+"""What a start that was killed before its first settings may have left."""
+_ELSEWHERE = "choose another by {run}"
 
 
 class RunFolder:
@@ -37,40 +57,75 @@ class RunFolder:
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.figures = path / "figures"
-        self.job_file = path / "job"
+        self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
+        self._is_new, self._may_replace, self._job = False, False, ""
 
     @classmethod
-    def create(cls, path: Path, *, overwrite: bool = False) -> "RunFolder":
-        """An empty run folder; one that exists is refused, or replaced if it is a run."""
+    def create(cls, path: Path, *, overwrite: bool = False, job: str | None = None) -> "RunFolder":
+        """For a run that is to begin, perhaps in place of another; what is no run is refused.
+
+        Nothing is written before `begin`: a start that is refused leaves the older run as it is.
+        `job`: the name under which torchrun started it."""
         folder = cls(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            if not overwrite:
-                raise InputError(
-                    f"run folder {path} exists",
-                    remedy=(
-                        "go on with it by {resume}",
-                        "replace it by {overwrite}",
-                        "choose another by {run}",
-                    ),
-                )
-            if not folder.config_file.is_file():
-                raise InputError(
-                    f"{path} is not a run folder, so it is not overwritten",
-                    remedy="choose another by {run}",
-                )
-            shutil.rmtree(path)
-        path.mkdir(parents=True, exist_ok=True)
+        folder._is_new, folder._may_replace, folder._job = True, overwrite, job or ""
+        folder._require_place()
         return folder
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
+        """One that is there; nothing in it is changed."""
         folder = cls(path)
-        if not folder.config_file.is_file():
-            raise InputError(f"{path} is not a run folder (it has no {folder.config_file.name})")
-        if path.is_dir():
-            remove_leftovers(path)
-        return folder
+        if folder.config_file.is_file():
+            return folder
+        if path.is_dir() and any(path.iterdir()) and _is_as_new(path):
+            raise InputError(
+                f"{path} is not a run folder yet: its first start was stopped too early",
+                remedy="start it again without {resume}",
+            )
+        raise InputError(f"{path} is not a run folder (it has no {folder.config_file.name})")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Alone among all that write here; a process that is at work here already is named."""
+        with locked_folder(self.path, (_ELSEWHERE,)) as is_outermost:
+            if is_outermost:
+                for folder in (self.path, *map(self.path.joinpath, RUN_FOLDER.folders())):
+                    if folder.is_dir() and not folder.is_symlink():
+                        remove_leftovers(folder)
+            yield
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """In `writing`, when nothing can refuse the run any more: what it replaces goes."""
+        if self._is_new:
+            self._require_place()
+            if self._may_replace:
+                RUN_FOLDER.remove(self.path)
+            if self._job:
+                write_text(self.job_file, self._job + "\n")
+        self._is_new = False
+        self.write_config(config)
+
+    def _require_place(self) -> None:
+        path = self.path
+        if not path.exists() or (path.is_dir() and _is_as_new(path)):
+            return
+        if not self._may_replace:
+            raise InputError(
+                f"run folder {path} exists",
+                remedy=("go on with it by {resume}", "replace it by {overwrite}", _ELSEWHERE),
+            )
+        if not model_files.is_own_config(self.config_file):
+            raise InputError(
+                f"{path} is not a run folder, so it is not overwritten", remedy=_ELSEWHERE
+            )
+        stranger = next(RUN_FOLDER.strangers(path), None)
+        if stranger is not None:
+            raise InputError(
+                f"{path} holds {stranger.relative_to(path)}, which no run wrote, so it is not "
+                "overwritten",
+                remedy=("move it away", _ELSEWHERE),
+            )
 
     def write_config(self, config: dict[str, Any]) -> None:
         model_files.write_config(self.config_file, config)
@@ -81,10 +136,6 @@ class RunFolder:
     def read_flat_config(self) -> dict[str, Any]:
         """Every value by its `section.key`."""
         return flatten(self.read_config())
-
-    def write_job(self, job: str) -> None:
-        """The name under which torchrun started it."""
-        write_text(self.job_file, job + "\n")
 
     def is_of_job(self, job: str | None) -> bool:
         if job is None or not self.job_file.is_file():
@@ -182,6 +233,11 @@ class RunFolder:
             return {}
         n_clusters = self.read_config().get("n_clusters") or 0
         return read_names(file or self.names_file, int(n_clusters))
+
+
+def _is_as_new(path: Path) -> bool:
+    """Empty, or with what a start left that was killed before its first settings."""
+    return next(_NOT_BEGUN.strangers(path), None) is None
 
 
 def skipped_table(skipped: Iterable[tuple[str, str]]) -> str:

@@ -293,3 +293,19 @@ def test_what_torchrun_starts_again_goes_on(dcdc, finished, tiny_file, tiny_flag
     code, out, err = dcdc(*command)
     assert code == 0, err
     assert "4 epochs" in out
+
+
+def test_torchruns_restart_does_not_go_on_with_a_run_that_was_to_be_overwritten(
+    dcdc, finished, tiny_file, tiny_flags, monkeypatch
+):
+    """Its first start came to its end before the older run did."""
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    command = ["fit", tiny_file, "--run", finished, "--quiet", "--no-report", "--overwrite"]
+    code, _, err = dcdc(*command, *tiny_flags, "--seed", 8)
+    assert code == 0, err
+    history = (finished / "history.jsonl").read_bytes()
+    assert json.loads((finished / "metrics.json").read_text())["seed"] == 8
+    assert dcdc(*command, *tiny_flags, "--seed", 8)[0] == 0  # now it is its own
+    assert (finished / "history.jsonl").read_bytes() == history

@@ -1,4 +1,7 @@
 import json
+import shutil
+from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
@@ -13,6 +16,9 @@ from dcdc.engine.checkpoints import (
     save_checkpoint,
     to_bytes,
 )
+from dcdc.runtime import atomic_files
+from dcdc.runtime.atomic_files import remove_leftovers
+from kills import killed_before
 
 
 def checkpoint(epoch: int, step: int = 0) -> Checkpoint:
@@ -35,6 +41,46 @@ def test_a_step_within_an_epoch_is_newer_than_the_epoch(tmp_path):
     for step in (0, 7):
         save_checkpoint(tmp_path, checkpoint(3, step), keep=2)
     assert load_latest(tmp_path, pytest.fail).step == 7
+
+
+def test_they_follow_each_other_by_number(tmp_path):
+    for epoch in (9, 99_999, 100_000, 100_001):
+        save_checkpoint(tmp_path, checkpoint(epoch), keep=2)
+    for step in (999_999, 1_000_000):
+        save_checkpoint(tmp_path, checkpoint(100_001, step), keep=2)
+    assert load_latest(tmp_path, pytest.fail).step == 1_000_000
+    assert [path.name for path in list_checkpoints(tmp_path)] == [
+        "epoch-100001-step-999999",
+        "epoch-100001-step-1000000",
+    ]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False], ids=["", "without an exchange"])
+def test_killed_anywhere_while_it_is_written_again_one_of_a_step_is_there(
+    tmp_path, monkeypatch, can_exchange
+):
+    """A file system of a network has no exchange: the one set aside comes back."""
+    if not can_exchange:
+        monkeypatch.setattr(atomic_files, "exchange", lambda *_: False)
+    found = set()
+    for number in count(1):
+        shutil.rmtree(tmp_path)
+        save_checkpoint(tmp_path, checkpoint(3), keep=1)
+
+        def write_again() -> None:
+            again = replace(checkpoint(3), extra={"note": "again"})
+            save_checkpoint(tmp_path, again, keep=1)
+
+        was_killed = killed_before(number, write_again, tmp_path)
+        if not can_exchange:
+            remove_leftovers(tmp_path)
+        found.add(load_latest(tmp_path, pytest.fail).extra["note"])
+        if not was_killed:
+            break
+        write_again()
+        assert [path.name for path in tmp_path.iterdir()] == ["epoch-00003-step-000000"]
+        assert load_latest(tmp_path, pytest.fail).extra["note"] == "again"
+    assert found == {"x", "again"}
 
 
 def truncate(path):

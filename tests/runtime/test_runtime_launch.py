@@ -1,7 +1,9 @@
+import os
+
 import pytest
 
 from dcdc.errors import InputError
-from dcdc.runtime.launch import DEFAULT_TIMEOUT, Launch, read_launch
+from dcdc.runtime.launch import DEFAULT_TIMEOUT, Launch, job_of, read_launch
 
 TORCHRUN = {
     "RANK": "3",
@@ -31,6 +33,10 @@ def test_what_torchrun_says(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert read_launch().timeout == 30
     assert read_launch().job is None
+    assert job_of(Launch(job="photos")) == "photos"
+    assert f"by process {os.getppid()} of" in job_of(read_launch())
+    monkeypatch.delenv("RANK")
+    assert job_of(read_launch()) is None
 
 
 def test_one_process_is_several_only_if_forced(monkeypatch):

@@ -31,6 +31,7 @@ from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
+from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
 
 if TYPE_CHECKING:
     from dcdc.data import Data as Images
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from dcdc.experiments.rows import RowResult
 
 _ALL = "all"
+_ELSEWHERE = ("choose another {out}",)
 
 
 @in_words(COMPARE)
@@ -123,23 +125,25 @@ def compare(
     n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)
     asked = replace(asked, data=with_label_column(asked.data, n_classes))
     backbone = None if backbone == SCRATCH else backbone
+    name = (dataset or name_of_source(data)) + folder_suffix(backbone)
+    folder = out or Path("runs") / "compare" / name
+    refuse_if_locked(folder, _ELSEWHERE)  # before minutes go into reading images
     images = read_compared(device, asked.data, backbone, quiet=quiet)
     n_clusters = _n_clusters(asked, images)
     given, features = features_to_compare(images, backbone, n_clusters, device, quiet=quiet)
     chosen = fitting_methods(names, given, all_of_them=methods == _ALL)
     values = read_settings(settings or (), chosen)
     task = _task(asked, images, n_clusters, dataset, features)
-    name = (dataset or name_of_source(data)) + folder_suffix(backbone)
-    folder = out or Path("runs") / "compare" / name
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
         note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
     del images, given
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
-    ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
-    rows = summarise(runs, ended.faults, COMPARE)
-    _show(rows, title, folder)
+    with locked_folder(folder, _ELSEWHERE):
+        ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
+        rows = summarise(runs, ended.faults, COMPARE)
+        _show(rows, title, folder)
     leave(ended, rows)
 
 

@@ -1,6 +1,7 @@
 """`dcdc export RUN`: a run's model as one file that runs without dcdc."""
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -38,13 +39,15 @@ def export(
     from dcdc.export.check import BATCHES, TOLERANCE
     from dcdc.export.formats import export_onnx, export_torch, require_onnx
     from dcdc.run import load
+    from dcdc.run_folder import RunFolder
 
     if format_name == "onnx":
         require_onnx()
     model = load(run, "cpu")
     path = out or run / f"model{suffix}"
     started = time.perf_counter()
-    found = (export_onnx if format_name == "onnx" else export_torch)(model, path)
+    with nullcontext() if out is not None else RunFolder.open(run).writing():
+        found = (export_onnx if format_name == "onnx" else export_torch)(model, path)
     seconds = time.perf_counter() - started
     what = "vectors" if model.takes_vectors else "images"
     say(f"exported: {path} ({decimal(path.stat().st_size)}, {seconds:.1f} s)")

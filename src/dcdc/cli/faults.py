@@ -1,7 +1,9 @@
 """Faults become one clear line on stderr and an exit code: 2 for wrong use, 130 after Ctrl-C."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
@@ -13,10 +15,15 @@ from dcdc.runtime.launch import Launch, read_launch
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
 
 
+class _Terminated(BaseException):
+    """SIGTERM, where nobody takes it for a wish to stop between two steps."""
+
+
 @contextmanager
 def exit_codes() -> Iterator[None]:
     try:
-        yield
+        with _unwinding_at_sigterm():
+            yield
     except InputError as error:
         stop(error.told(COMMAND_LINE), 2)
     except TrainingError as error:
@@ -25,6 +32,8 @@ def exit_codes() -> Iterator[None]:
         stop(str(error), 1)
     except KeyboardInterrupt:
         stop("interrupted", 130)
+    except _Terminated:
+        stop("terminated", 143)
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(0)
@@ -35,6 +44,23 @@ def exit_codes() -> Iterator[None]:
             "stays, so mend this and go on with --resume",
             2,
         )
+
+
+@contextmanager
+def _unwinding_at_sigterm() -> Iterator[None]:
+    """So that what is half-written goes. Processes of torchrun end at once: others wait for it."""
+    if "RANK" in os.environ or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def unwind(*_: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -12,7 +12,7 @@ from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
-from dcdc.runtime.launch import read_launch
+from dcdc.runtime.launch import job_of, read_launch
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
@@ -123,16 +123,22 @@ def fit(
     if not resume and not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     methods = _methods(baseline or [])
-    with joined_processes(asked.train.device) as processes:
+    with joined_processes(asked.train.device) as processes, ExitStack() as held:
         manner = _Manner(quiet, methods, tensorboard, report, processes)
+        folder: RunFolder | None = None
 
-        def goes_on() -> bool:
-            return resume or _is_started_again(run_path, overwrite)
+        def claim() -> bool:
+            """Takes the folder, before minutes go into reading images; whether its run goes on."""
+            nonlocal folder
+            goes_on = resume or _is_started_again(run_path, overwrite)
+            folder = _claim(run_path, goes_on, overwrite)
+            held.enter_context(folder.writing())
+            return goes_on
 
-        if processes.broadcast_value(goes_on):
-            _resume(run_path, overrides, manner)
+        if processes.broadcast_value(claim):
+            _resume(run_path, overrides, folder, manner)
         else:
-            _start(source, run_path, overrides, overwrite, manner)
+            _start(source, run_path, overrides, folder, manner)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
@@ -143,8 +149,23 @@ def _is_started_again(run_path: Path, overwrite: bool) -> bool:
     from dcdc.run_folder import RunFolder
 
     folder = RunFolder(run_path)
-    same = launch.restarts > 0 or (not overwrite and folder.is_of_job(launch.job))
-    return same and folder.config_file.is_file()
+    if not folder.config_file.is_file():
+        return False
+    if launch.restarts and not overwrite:
+        return True
+    # A run that is to be overwritten may be there still.
+    return (launch.restarts > 0 or not overwrite) and folder.is_of_job(job_of(launch))
+
+
+def _claim(run_path: Path, goes_on: bool, overwrite: bool) -> "RunFolder":
+    """Another process that is at work there is told before what it has made."""
+    from dcdc.run_folder import RunFolder
+    from dcdc.runtime.folder_lock import refuse_if_locked
+
+    refuse_if_locked(run_path, ("choose another by {run}",))
+    if goes_on:
+        return RunFolder.open(run_path)
+    return RunFolder.create(run_path, overwrite=overwrite, job=job_of(read_launch()))
 
 
 @dataclass(frozen=True)
@@ -166,36 +187,29 @@ class _Manner:
 
 
 def _start(
-    source: str, run_path: Path, overrides: "Overrides", overwrite: bool, manner: "_Manner"
+    source: str,
+    run_path: Path,
+    overrides: "Overrides",
+    folder: "RunFolder | None",
+    manner: "_Manner",
 ) -> None:
-    from dcdc.config import to_mapping
     from dcdc.prepare.prepare_run import prepare_run
-    from dcdc.run_folder import RunFolder
 
-    processes = manner.processes
-    if processes.is_first and run_path.exists() and not overwrite:
-        RunFolder.create(run_path)  # refuses before minutes go into reading images
-    prepared = prepare_run(source, overrides, processes, read=manner.read)
+    prepared = prepare_run(source, overrides, manner.processes, read=manner.read)
     _require_fitting(manner.methods, prepared)
     if overrides.values.get("network.frozen") is False:
         _require_pretrained(prepared.config.network.backbone)
-    folder = None
-    if processes.is_first:
-        folder = RunFolder.create(run_path, overwrite=overwrite)
+    if folder is not None:
         _announce(prepared, manner)
-        if processes.launch.job is not None:
-            folder.write_config(to_mapping(prepared.config))  # without it a folder is no run
-            folder.write_job(processes.launch.job)
     _train(prepared.config, prepared.images, folder, run_path, False, manner)
 
 
-def _resume(run_path: Path, overrides: "Overrides", manner: "_Manner") -> None:
+def _resume(
+    run_path: Path, overrides: "Overrides", folder: "RunFolder | None", manner: "_Manner"
+) -> None:
     from dcdc.prepare.overrides import again
     from dcdc.prepare.prepare_run import config_of_first
     from dcdc.run import read_config
-    from dcdc.run_folder import RunFolder
-
-    folder = RunFolder.open(run_path) if manner.processes.is_first else None
 
     def decide() -> "RunConfig":
         assert folder is not None
@@ -249,10 +263,10 @@ def _train(
 
 
 def _way_on(run_path: Path) -> str:
-    from dcdc.engine.checkpoints import CHECKPOINTS, list_checkpoints
+    from dcdc.engine.checkpoints import CHECKPOINTS, list_checkpoints, place_of
 
     kept = list_checkpoints(run_path / CHECKPOINTS)
-    where = f"goes on after epoch {int(kept[-1].name.split('-')[1])}" if kept else "begins anew"
+    where = f"goes on after epoch {place_of(kept[-1])[0]}" if kept else "begins anew"
     if read_launch().restarts_left:
         return f"torchrun starts the processes again, and the run {where}"
     return f"start the same command again with --resume, and the run {where}"

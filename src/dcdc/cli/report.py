@@ -39,7 +39,9 @@ def report(
                 f"--out is for the page that compares several runs: the report of {runs[0]} is "
                 "written into it"
             )
-        _report(RunFolder.open(runs[0]), names, quiet)
+        folder = RunFolder.open(runs[0])
+        with folder.writing():
+            _report(folder, names, quiet)
         return
     if names is not None:
         raise InputError("--names is for the report of one run: the clusters of another are others")

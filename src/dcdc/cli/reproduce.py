@@ -22,6 +22,7 @@ from dcdc.cli.experiments import (
 from dcdc.cli.words import REPRODUCE, in_words
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
+from dcdc.runtime.folder_lock import locked_folder
 
 if TYPE_CHECKING:
     from dcdc.experiments.paper import Table
@@ -104,13 +105,14 @@ def reproduce(
         return
     _require_means(runs)
     training = _training(is_over, device=device, report=report, quiet=quiet)
-    ended = carry_out(runs, training.work, is_over, REPRODUCE, quiet=quiet)
-    # The files hold every row.
-    summary = summarise(plan(whole.rows, options), ended.faults, REPRODUCE)
-    shown = [row for row in summary if row.row in rows]
-    _show(whole, shown, of_all)
-    for path in write_table(whole, summary, options):
-        say(f"written: {path}")
+    with locked_folder(out, ("choose another {out}",)):
+        ended = carry_out(runs, training.work, is_over, REPRODUCE, quiet=quiet)
+        # The files hold every row.
+        summary = summarise(plan(whole.rows, options), ended.faults, REPRODUCE)
+        shown = [row for row in summary if row.row in rows]
+        _show(whole, shown, of_all)
+        for path in write_table(whole, summary, options):
+            say(f"written: {path}")
     leave(ended, shown)
 
 

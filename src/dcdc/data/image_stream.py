@@ -9,22 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.decode import quiet_pillow, square_images
 from dcdc.data.decoded import decoded_blocks, some_are_coloured
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import content_digest, files_fingerprint
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
 from dcdc.data.mapped import release_pages
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import find_images
 from dcdc.errors import InputError
-
-_HASHED_AT_ONCE = 32 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,16 +140,6 @@ def _joined(blocks: list[Block]) -> Block:
         n_read=sum(block.n_read for block in blocks),
         skipped=tuple(skipped for block in blocks for skipped in block.skipped),
     )
-
-
-def content_digest(images: NDArray[Any]) -> str:
-    """Of every pixel or number, with flat memory."""
-    digest = hashlib.sha256(repr(images.shape).encode())
-    step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
-    for start in range(0, len(images), step):
-        digest.update(np.ascontiguousarray(images[start : start + step]).data)
-        release_pages(images)
-    return digest.hexdigest()
 
 
 def _digest(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dcdc.data.fingerprint import files_fingerprint
-from dcdc.data.image_stream import ImageStream, content_digest
+from dcdc.data.fingerprint import content_digest, files_fingerprint
+from dcdc.data.image_stream import ImageStream
 from dcdc.data.mapped import release_pages
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import readable, require_kind

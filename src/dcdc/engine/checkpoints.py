@@ -30,6 +30,7 @@ CHECKPOINTS = "checkpoint"
 FORMAT = 2
 """1: of 0.1.0, whose names are read as today's."""
 TENSORS, STATE = "tensors.safetensors", "state.json"
+_NAME = re.compile(r"epoch-(\d+)-step-(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class DamagedCheckpointError(Exception):
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Writes the checkpoint, then removes all but the last `keep`."""
+    """Writes the checkpoint, then removes all but the last `keep`; the caller alone writes here."""
+    folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     path = folder / f"epoch-{checkpoint.epoch:05d}-step-{checkpoint.step:06d}"
     with atomic_folder(path) as temporary:
@@ -60,15 +62,27 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             "sha256": _digest(temporary / TENSORS),
         }
         write_text(temporary / STATE, json.dumps(state, indent=1))
+    remove_older(folder, keep)
+    return path
+
+
+def remove_older(folder: Path, keep: int) -> None:
+    """All but the last `keep`."""
     for old in list_checkpoints(folder)[:-keep]:
         shutil.rmtree(old)
-    return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Oldest first."""
     found = folder.glob("epoch-*") if folder.is_dir() else ()
-    return sorted(path for path in found if re.fullmatch(r"epoch-\d+-step-\d+", path.name))
+    return sorted((path for path in found if _NAME.fullmatch(path.name)), key=place_of)
+
+
+def place_of(checkpoint: Path) -> tuple[int, int]:
+    """Finished epochs, and steps of the next, as its name says."""
+    name = _NAME.fullmatch(checkpoint.name)
+    assert name, checkpoint
+    return int(name[1]), int(name[2])
 
 
 def load_latest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:

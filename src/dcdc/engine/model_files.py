@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
+from dcdc.runtime.folder_contents import Contents
 from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
 
 CONFIG = "config.json"
@@ -27,6 +28,10 @@ BACKBONE = "backbone"
 """A folder: what a backbone from a file, or of transformers, is built from."""
 MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE, f"{BACKBONE}/*")
 """As patterns."""
+EXPORTS = ("model.onnx", "model.pt2")
+MODEL_FOLDER = Contents((*MODEL_FILES, *EXPORTS))
+_ALWAYS_THERE = ("data", "network", "augment", "train")
+"""Sections of every config of ours."""
 
 CONFIG_FORMAT = 2
 """1: of 0.1.0, whose names are read as today's (dcdc/config/renamed.py)."""
@@ -44,6 +49,18 @@ def read_config(path: Path) -> dict[str, Any]:
         return config if "method" in config else upgraded(config)
     _check_format(path, found, CONFIG_FORMAT)
     return without_gone(config)
+
+
+def is_own_config(path: Path) -> bool:
+    """Whether a run of ours wrote it: many a project has a config.json."""
+    if not path.is_file():
+        return False
+    try:
+        config = read_json(path)
+    except InputError:
+        return False
+    sections = [config.get(name) for name in _ALWAYS_THERE]
+    return "n_clusters" in config and all(isinstance(section, dict) for section in sections)
 
 
 def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -> None:

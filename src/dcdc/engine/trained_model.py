@@ -27,7 +27,7 @@ from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork
 from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.atomic_files import write_text
+from dcdc.runtime.atomic_files import atomic_folder, write_text
 from dcdc.runtime.environment import own_version
 from dcdc.runtime.hub import push_folder
 from dcdc.runtime.processes import ALONE, Processes
@@ -114,7 +114,9 @@ class TrainedModel:
         return self.features(self.image_set(images))
 
     def save(self, folder: str | Path) -> Path:
-        """A model folder: weights, settings, names and a model card, for `dcdc.load`."""
+        """A model folder: weights, settings, names and a model card, for `dcdc.load`.
+
+        An older model of ours there is replaced in one step; anything else is refused."""
         path = Path(folder)
         return self._save(path, path.resolve().name, f'dcdc.load("{path.name}")')
 
@@ -124,36 +126,33 @@ class TrainedModel:
         `dcdc.from_pretrained` gets it back. Needs the extra `hub`, and the hub's own login.
         """
         with TemporaryDirectory() as folder:
-            self._save(Path(folder), repo, f'dcdc.from_pretrained("{repo}")')
-            return push_folder(Path(folder), repo, private=private)
+            model = self._save(Path(folder) / "model", repo, f'dcdc.from_pretrained("{repo}")')
+            return push_folder(model, repo, private=private)
 
     def _save(self, path: Path, title: str, loading: str) -> Path:
         if self.config is None:
             raise InputError("this model does not know its settings, so it cannot be saved")
         _check_place(path)
         # Folders of whoever trained it stay at home.
-        features = self.training_features()
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
-        metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
-        model_files.write_weights(path / model_files.WEIGHTS, self.network, metadata)
-        (path / model_files.NAMES).unlink(missing_ok=True)
-        if self.names:
-            write_names(path / model_files.NAMES, self.names)
-        (path / model_files.METRICS).unlink(missing_ok=True)
-        if metrics is not None:
-            model_files.write_metrics(path / model_files.METRICS, metrics)
-        (path / model_files.REFERENCE).unlink(missing_ok=True)
-        if features is not None:
-            write_arrays(path / model_files.REFERENCE, {"features": features.astype(np.float16)})
-        keep_files(
-            self.found_backbone or self.config["network"]["backbone"], path / model_files.BACKBONE
-        )
         card = model_card(title, loading, config, metrics, self.names)
-        write_text(path / model_files.CARD, card)
-        # Last: without it a folder that was cut short is no model.
-        model_files.write_config(path / model_files.CONFIG, config)
+        features = self.training_features()
+        with atomic_folder(path.resolve()) as folder:
+            metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
+            model_files.write_weights(folder / model_files.WEIGHTS, self.network, metadata)
+            if self.names:
+                write_names(folder / model_files.NAMES, self.names)
+            if metrics is not None:
+                model_files.write_metrics(folder / model_files.METRICS, metrics)
+            if features is not None:
+                arrays = {"features": features.astype(np.float16)}
+                write_arrays(folder / model_files.REFERENCE, arrays)
+            backbone = self.found_backbone or self.config["network"]["backbone"]
+            keep_files(backbone, folder / model_files.BACKBONE)
+            write_text(folder / model_files.CARD, card)
+            model_files.write_config(folder / model_files.CONFIG, config)
         return path
 
     def image_set(self, images: ArrayLike) -> Data:
@@ -290,10 +289,19 @@ def _public_backbone(backbone: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_place(path: Path) -> None:
-    """New, empty, or a model folder that is written anew."""
-    if path.exists() and not path.is_dir():
+    """New, empty, or a model folder of ours, which can be replaced whole."""
+    if not path.exists():
+        return
+    if not path.is_dir():
         raise InputError(f"{path} is a file: give a folder")
+    if path.is_mount() or Path.cwd().is_relative_to(path.resolve()):
+        raise InputError(f"{path} cannot be replaced whole: save into a folder below it")
     if (path / HISTORY).exists():
         raise InputError(f"{path} is a run folder and holds its model already: save elsewhere")
-    if path.exists() and any(path.iterdir()) and not (path / model_files.CONFIG).is_file():
-        raise InputError(f"{path} holds other files and is no model folder: save elsewhere")
+    stranger = next(model_files.MODEL_FOLDER.strangers(path), None)
+    if stranger is not None:
+        raise InputError(
+            f"{path} holds {stranger.relative_to(path)} and is no model folder: save elsewhere"
+        )
+    if any(path.iterdir()) and not model_files.is_own_config(path / model_files.CONFIG):
+        raise InputError(f"{path} holds a model of something else: save elsewhere")

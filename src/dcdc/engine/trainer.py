@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dcdc.engine.checkpoints import (
     Checkpoint,
     from_bytes,
     load_latest,
+    remove_older,
     save_checkpoint,
     to_bytes,
 )
@@ -66,6 +67,8 @@ class Trainer:
         self.evaluate = evaluate
         self.folder = folder
         self.keep_backbone = keep_backbone
+        self.made_with: Mapping[str, Any] = {}
+        """What its checkpoints depend on, in plain values that each of them keeps."""
         self.epoch, self.steps_done = 0, 0
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
@@ -73,11 +76,17 @@ class Trainer:
         self._warned: set[str] = set()
         self._rate: tuple[int, float] | None = None
 
-    def resume(self) -> bool:
-        """Takes up the newest whole checkpoint; False when there is none."""
+    def resume(self, accept: Callable[[Mapping[str, Any]], None] = lambda _: None) -> bool:
+        """Takes up the newest whole checkpoint; False when there is none.
+
+        `accept` hears what the checkpoint was made with, and may raise; those of 0.1.0 do not say.
+        """
         checkpoint = None
         if self.folder is not None:
             checkpoint = load_latest(self.folder / CHECKPOINTS, self.observer.warn)
+            if checkpoint is not None:
+                self._require_counts(checkpoint)
+                accept(checkpoint.extra.get("made_with", {}))
         if self.processes.joined:  # the others may not see the folder
             content = self.processes.broadcast_bytes(to_bytes(checkpoint) if checkpoint else b"")
             checkpoint = from_bytes(content) if content else None
@@ -99,6 +108,7 @@ class Trainer:
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
+            remove_older(self.folder / CHECKPOINTS, plan.keep_checkpoints)
         with Interruption(ignore_repeats=self.processes.joined) as interruption:
             while self.epoch < plan.epochs:
                 wanted = self._train_epoch(interruption)
@@ -261,9 +271,19 @@ class Trainer:
                 "term_counts": self.terms.counts,
                 "n_images": self.plan.n_images,
                 "n_extra": self.plan.n_extra,
+                "made_with": dict(self.made_with),
             },
         )
         save_checkpoint(self.folder / CHECKPOINTS, checkpoint, self.plan.keep_checkpoints)
+
+    def _require_counts(self, checkpoint: Checkpoint) -> None:
+        for count, kind in (("n_images", "images"), ("n_extra", "extra images")):
+            then, now = checkpoint.extra.get(count, 0), getattr(self.plan, count)
+            if then != now:
+                raise InputError(
+                    f"the run was trained on {then} {kind}, the source now has {now}: restore "
+                    "them, or start a new run"
+                )
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         def under(prefix: str) -> dict[str, Tensor]:
@@ -273,13 +293,6 @@ class Trainer:
                 if name.startswith(prefix)
             }
 
-        for count, kind in (("n_images", "images"), ("n_extra", "extra images")):
-            then, now = checkpoint.extra.get(count, 0), getattr(self.plan, count)
-            if then != now:
-                raise InputError(
-                    f"the run was trained on {then} {kind}, the source now has {now}: restore "
-                    "them, or start a new run"
-                )
         device = self.generator.device
         self.epoch, self.steps_done = checkpoint.epoch, checkpoint.step
         self.network.load_state_dict(under("network/"))

@@ -6,7 +6,6 @@ events, a line each; stdin stays open as long as the parent lives.
 
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -30,8 +29,7 @@ from dcdc.networks.feature_vectors import VECTORS
 from dcdc.prepare.frozen_features import with_vectors
 from dcdc.report.reproduce import setting_text
 from dcdc.run import target_names
-from dcdc.run_folder import RunFolder
-from dcdc.runtime.atomic_files import remove_leftovers
+from dcdc.run_folder import RUN_FOLDER, RunFolder
 from dcdc.runtime.device import describe_device, pick_device
 from dcdc.runtime.environment import own_commit, own_version, peak_gpu_memory_mb, peak_memory_mb
 
@@ -61,13 +59,17 @@ def main() -> None:
 def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
     """`job` as MethodRun.job()."""
     sys.path += [place for place in job["path"] if place not in sys.path]
-    folder, asked = RunFolder(Path(job["folder"])), job["asked"]
+    folder = RunFolder(Path(job["folder"]))
+    with folder.writing():
+        _carry_out(job, folder, observer)
+
+
+def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) -> None:
+    asked = job["asked"]
     n_clusters, features = asked["n_clusters"], job.get("features")
     image_set = _load(asked["data"], features)
     device = pick_device(job["device"]).type
     begun = folder.config_file.exists()
-    folder.path.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder.path)
     (folder.path / ERRORS).unlink(missing_ok=True)
     folder.write_config(asked)
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
@@ -80,7 +82,7 @@ def carry_out(job: Mapping[str, Any], observer: Observer) -> None:
         seconds = time.perf_counter() - started
     except InputError:
         if not begun:
-            shutil.rmtree(folder.path)
+            RUN_FOLDER.remove(folder.path)
         raise
     method_folder = RunFolder(folder.path / METHOD_FOLDER)
     own = method_folder.read_metrics() if method_folder.metrics_file.exists() else {}

@@ -33,6 +33,10 @@ class Training:
 
     def work(self, planned: RecipeRun, begun: bool) -> None:
         """Trains it, or goes on with what was begun; returns when it is done."""
+        with RunFolder(planned.folder).writing():
+            self._work(planned, begun)
+
+    def _work(self, planned: RecipeRun, begun: bool) -> None:
         if begun:
             folder = RunFolder.open(planned.folder)
             config = filled_in(planned.config, read_config(folder))

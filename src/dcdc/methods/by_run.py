@@ -15,7 +15,6 @@ from dcdc.prepare.presets import preset
 from dcdc.prepare.suggestions import TINY, has_gpu, suggest_for
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
-from dcdc.runtime.atomic_files import remove_leftovers
 
 _RESIZED = {96: 112}
 """Sides that original copies are resized to before they are cropped back; others by a quarter."""
@@ -86,6 +85,4 @@ def begin_or_go_on(folder: Path) -> tuple[RunFolder, bool]:
     """The run folder, and whether a run was begun there."""
     if RunFolder(folder).config_file.exists():
         return RunFolder.open(folder), True
-    if folder.is_dir():
-        remove_leftovers(folder)
     return RunFolder.create(folder), False

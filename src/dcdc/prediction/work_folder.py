@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.errors import InputError
-from dcdc.runtime.atomic_files import file_lock, write_text
+from dcdc.runtime.atomic_files import is_leftover, write_text
+from dcdc.runtime.folder_lock import LOCK, locked_folder
 from dcdc.runtime.journal import JOURNAL, JournaledFolder
 
 _FORMAT = 1
-_WHOLE, _LOCK, TABLE = "whole", "lock", "table"
-_OWN_FILES = (JOURNAL, _WHOLE, _LOCK, TABLE)
+_WHOLE, TABLE = "whole", "table"
+_OWN_FILES = (JOURNAL, _WHOLE, TABLE, LOCK, "lock")
+"""The last one is the lock of 0.1.0."""
 
 
 class WorkFolder(JournaledFolder):
@@ -50,7 +52,7 @@ class WorkFolder(JournaledFolder):
     def _refuse_other_files(self) -> None:
         for file in self.path.iterdir():
             known = (*_OWN_FILES, *self.heads, "features")
-            if file.name not in known and not file.match(".*.partial*"):
+            if file.name not in known and not is_leftover(file.name):
                 raise InputError(
                     f"{self.path} holds {file.name}, which no prediction left there",
                     remedy=("move it away", "choose another {out}"),
@@ -82,21 +84,11 @@ def opened_work(
     path: Path, heads: Mapping[str, bytes], meaning: Mapping[str, str]
 ) -> Iterator[WorkFolder]:
     """One process at a time; a folder without a single row is not left behind."""
-
-    def refuse() -> None:
-        raise InputError(
-            f"another process is working in {path}",
-            remedy=("wait for it", "choose another {out}"),
-        ) from None
-
-    path.mkdir(parents=True, exist_ok=True)
     folder = WorkFolder(path, heads, meaning)
-    is_ours = False
-    try:
-        with file_lock(path / _LOCK, refuse):
-            folder.recover()
-            is_ours = True
+    with locked_folder(path, ("choose another {out}",), may_nest=False):
+        folder.recover()
+        try:
             yield folder
-    finally:
-        if is_ours and not folder.entries:
-            folder.remove()
+        finally:
+            if not folder.entries:
+                folder.remove()

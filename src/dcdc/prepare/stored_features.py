@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dcdc.data import ImageSet
-from dcdc.data.image_stream import content_digest
+from dcdc.data.fingerprint import content_digest
 from dcdc.data.mapped import release_pages
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.vector_store import as_bytes

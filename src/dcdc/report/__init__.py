@@ -15,7 +15,8 @@ def write_report(folder: "RunFolder", image_set: "Data | None" = None) -> Path:
     """Draws a finished run's figures and writes its page; with the images at hand, a gallery."""
     from dcdc.report.page import write_figures_and_page  # matplotlib waits until it is needed
 
-    return write_figures_and_page(folder, image_set)
+    with folder.writing():
+        return write_figures_and_page(folder, image_set)
 
 
 def write_comparison(folders: "Sequence[RunFolder]", path: Path) -> Path:

@@ -1,19 +1,30 @@
-"""Files and folders that appear whole or not at all, and a lock for those who write them."""
+"""Files and folders that appear whole or not at all, and a lock for those who write them.
+
+While it is written, `NAME.SUFFIX` is `.NAME.MARK.partial.SUFFIX`, and the mark tells its writer.
+"""
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
+
+from dcdc.runtime.exchange import exchange
+from dcdc.runtime.owners import is_left, own_mark
+
+_PARTIAL = re.compile(r"\..+\.(?P<mark>\d+(-[0-9a-f]{8})?)\.partial(\.[^.]*)?")
+_REPLACED = re.compile(r"\.(?P<name>.+)\.(?P<mark>\d+-[0-9a-f]{8})\.replaced")
+"""A folder whose successor was about to take its name."""
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` to write to; it takes `path`'s place when the block ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays last: writers such as matplotlib choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    temporary = _beside(path)
     try:
         yield temporary
         _flush_to_disk(temporary)
@@ -24,20 +35,38 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path` to fill; it becomes `path` when the block ends."""
+    """A temporary folder beside `path` to fill; it takes `path`'s place when the block ends.
+
+    Where the file system cannot exchange two folders (NFS), an older one is set aside for the
+    moment of the change. After a kill just then, whoever writes there next puts it back.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    for other in path.parent.glob(f".{escape(path.name)}.*"):
+        found = _PARTIAL.fullmatch(other.name) or _REPLACED.fullmatch(other.name)
+        if found and is_left(found["mark"], other):
+            _clear(other)
+    temporary = path.with_name(f".{path.name}.{own_mark()}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
         yield temporary
-        for file in temporary.iterdir():
+        for file in temporary.rglob("*"):
             _flush_to_disk(file)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.rename(path)
+        _take_place(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _take_place(new: Path, path: Path) -> None:
+    if not path.exists():
+        new.rename(path)
+        return
+    shutil.copymode(path, new)
+    if not exchange(new, path):
+        aside = path.with_name(f".{path.name}.{own_mark()}.replaced")
+        path.rename(aside)
+        new.rename(path)
+        shutil.rmtree(aside)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -58,7 +87,7 @@ def place(source: Path, target: Path) -> None:
 
 
 def _place_copy(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}.partial{target.suffix}")
+    temporary = _beside(target)
     try:
         shutil.copyfile(source, temporary)
         _flush_to_disk(temporary)
@@ -69,13 +98,37 @@ def _place_copy(source: Path, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _beside(path: Path) -> Path:
+    """Where to write what is to become `path`; what the dead left of the same file goes."""
+    for other in path.parent.glob(f".{escape(path.stem)}.*.partial{escape(path.suffix)}"):
+        found = _PARTIAL.fullmatch(other.name)
+        if found and is_left(found["mark"], other):
+            with suppress(OSError):  # a folder, or another's
+                other.unlink()
+    # The suffix stays last: writers such as matplotlib choose the format by it.
+    return path.with_name(f".{path.stem}.{own_mark()}.partial{path.suffix}")
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file or folder of this name is one that is being written, or was about to be."""
+    return bool(_PARTIAL.fullmatch(name) or _REPLACED.fullmatch(name))
+
+
 def remove_leftovers(folder: Path) -> None:
-    """Clears what a killed writer left half-written in `folder`."""
-    for leftover in folder.glob(".*.partial*"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
+    """Clears what killed writers left half-written in `folder`, where the caller alone writes."""
+    for leftover in list(folder.iterdir()):
+        if is_leftover(leftover.name):
+            _clear(leftover)
+
+
+def _clear(leftover: Path) -> None:
+    replaced = _REPLACED.fullmatch(leftover.name)
+    if replaced and not os.path.lexists(leftover.with_name(replaced["name"])):
+        leftover.rename(leftover.with_name(replaced["name"]))
+    elif leftover.is_dir() and not leftover.is_symlink():
+        shutil.rmtree(leftover, ignore_errors=True)
+    else:
+        leftover.unlink(missing_ok=True)
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from dcdc.errors import InputError
+from dcdc.runtime.owners import running_kernel
 
 FORCE = "DCDC_FORCE_COLLECTIVES"
 """Set, even one process under torchrun talks to itself: for tests on a single GPU."""
@@ -64,6 +65,13 @@ def read_launch() -> Launch:
         timeout=_timeout(),
         force=os.environ.get(FORCE, "") not in ("", "0"),
     )
+
+
+def job_of(launch: Launch) -> str | None:
+    """The same for every start by one torchrun: the name it was given, or else its process."""
+    if launch.job is not None or "RANK" not in os.environ:
+        return launch.job
+    return f"unnamed, by process {os.getppid()} of {running_kernel()}"
 
 
 def _whole(variable: str) -> int:

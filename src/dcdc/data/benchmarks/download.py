@@ -28,6 +28,7 @@ from dcdc.data.benchmarks.catalogue import (
 from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import file_lock, remove_leftovers, write_text
+from dcdc.runtime.owners import own_mark
 
 WAITS = (1.0, 3.0, 10.0, 30.0)
 """Seconds before each further try in a row that brings nothing new."""
@@ -106,7 +107,7 @@ def _place(
     _forget(_part_of(file, folder))
     if file.unpacks_to:
         tell(f"unpacking {file.name}", 0, 0)
-        with TemporaryDirectory(prefix=".", suffix=".partial", dir=folder) as staging:
+        with TemporaryDirectory(prefix=".", suffix=f".{own_mark()}.partial", dir=folder) as staging:
             unpacked = Path(staging) / "unpacked"
             unpack(path, unpacked)
             if sys.platform != "win32":
