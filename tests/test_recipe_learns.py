@@ -59,18 +59,3 @@ def test_the_recipe_finds_what_the_images_show(stripes):
 def test_it_would_not_without_learning(stripes):
     """So what the test above asks for is learnt."""
     assert accuracy(stripes, dict.fromkeys(LEARNING_RATES, 1e-12)) < 0.7
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("learns", [True, False])
-def test_cluster_discrimination_finds_it_too_and_not_without_learning(stripes, learns):
-    recipe = {key: value for key, value in TINY.items() if "contrast." not in key}
-    recipe |= {"discriminate.epochs": 40, "discriminate.batch_size": 24, "discriminate.n_sets": 3}
-    recipe |= {"discriminate.warmup_epochs": 4, "discriminate.temperature": 0.1}
-    recipe |= {"discriminate.learning_rate": 0.03}
-    if not learns:
-        rates = ("discriminate", "heads", "self_label")
-        recipe |= {f"{phase}.learning_rate": 1e-12 for phase in rates}
-    phases = with_values(preset("cifar10"), {"phases": ("discriminate", "heads", "self_label")})
-    found = run(with_values(phases, recipe), stripes).metrics["scores"]["acc"]
-    assert found > 0.9 if learns else found < 0.7

@@ -30,7 +30,7 @@ def test_the_head_puts_every_image_with_its_nearest_centre():
 def test_fewer_different_rows_than_clusters_are_not_warned_of_for_every_start():
     features = np.repeat(blobs(3)[0], 5, axis=0)
     heads = [nn.Linear(16, 6) for _ in range(2)]
-    start_heads_by_k_means(heads, len(features), features.__getitem__, [1, 2], spherical=True)
+    initialise_heads(heads, len(features), features.__getitem__, [1, 2], spherical=True)
     assert all(torch.isfinite(head.weight).all() for head in heads)
 
 
