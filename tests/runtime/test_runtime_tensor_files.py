@@ -17,7 +17,7 @@ def test_tensors_come_back_bit_for_bit(tmp_path):
         "channels last": torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last),
     }
     save_tensors(tmp_path / "file", tensors)
-    loaded = load_tensors(tmp_path / "file")
+    loaded, _ = load_tensors(tmp_path / "file")
     assert loaded.keys() == tensors.keys()
     assert all(torch.equal(loaded[name], tensors[name]) for name in tensors)
     assert all(loaded[name].dtype == tensors[name].dtype for name in tensors)

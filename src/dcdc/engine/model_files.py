@@ -11,22 +11,41 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from dcdc.config.keys import flatten
 from dcdc.config.renamed import upgraded, upgraded_weights
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
-from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+from dcdc.runtime.tensor_files import (
+    DamagedTensorFileError,
+    load_tensors,
+    not_finite,
+    save_tensors,
+)
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError, StoredJson, parse_json, sealed
+from dcdc.stored.schema import Anything, MapOf, Record, Unfit
 
-CONFIG = "config.json"
+CONFIG = files.CONFIG.name
 WEIGHTS = "model.safetensors"
-NAMES = "names.json"
-METRICS = "metrics.json"
+NAMES = files.NAMES.name
+METRICS = files.METRICS.name
 CARD = "README.md"
-REFERENCE = "reference.npz"
+REFERENCE = files.REFERENCE.name
 """Features of some training images; a run folder has them in its sample."""
 BACKBONE = "backbone"
 """A folder: what a backbone from a file, or of transformers, is built from."""
 MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE, f"{BACKBONE}/*")
 """As patterns."""
+
+_NOTE = "dcdc"
+_WEIGHTS_NOTE = StoredJson("model.safetensors", Record({}, {"settings": MapOf(Anything())}), "")
+_SETTINGS_OF_ANSWERS = (
+    *("n_clusters", "data.size", "data.n_features", "augment.resize_to"),
+    *(
+        f"network.{name}"
+        for name in ("frozen", "input_size", "sobel", "over_clusters", "sub_heads")
+    ),
+)
 
 CONFIG_FORMAT = 2
 """1: of 0.1.0, whose names are read as today's (dcdc/config/renamed.py)."""
@@ -37,7 +56,7 @@ def write_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    config = read_json(path)
+    config = files.CONFIG.read(path)
     found = config.pop("format", 1)
     if found == 1:
         # A comparison's run names its method, and has that method's settings: none were renamed.
@@ -46,33 +65,44 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -> None:
+def weights_note(dcdc: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What weights say of themselves: the settings that answers depend on, beside others."""
+    settings = {key: value for key, value in flatten(config).items() if key in _SETTINGS_OF_ANSWERS}
+    return {"dcdc": dcdc, "n_clusters": config["n_clusters"], "settings": settings}
+
+
+def write_weights(path: Path, network: nn.Module, note: Mapping[str, Any]) -> None:
     with atomic_file(path) as temporary:
-        save_tensors(temporary, network.state_dict(), {"dcdc": json.dumps(metadata)})
+        save_tensors(temporary, network.state_dict(), {_NOTE: json.dumps(note)})
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path, config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Those of a network with `config`: of one with other settings they are refused."""
     try:
-        tensors = load_tensors(path)
-        weights = upgraded_weights(tensors)
-        # In 0.1.0 a finished network had the projection of its features' training, too.
-        return {name: found for name, found in weights.items() if not name.startswith("parts.")}
-    except (OSError, DamagedTensorFileError) as error:
-        raise InputError(f"model file {path} is damaged: {error}") from None
+        tensors, metadata = load_tensors(path)
+        if name := not_finite(tensors):
+            raise DamagedTensorFileError(f"{name} has values that are not finite")
+        note = _WEIGHTS_NOTE.checked(parse_json(metadata.get(_NOTE, "{}").encode()))
+    except (DamagedTensorFileError, Unfit) as error:
+        raise DamagedFileError(
+            f"model file {path} is damaged ({error})",
+            remedy="restore it from a copy, or train again",
+        ) from None
+    now = flatten(config)
+    for key, value in note.get("settings", {}).items():
+        if now.get(key) != value:
+            raise InputError(
+                f"{path.with_name(CONFIG)} has {key} = {now.get(key)!r}, its model was trained "
+                f"with {value!r}",
+                remedy="set it back",
+            )
+    weights = upgraded_weights(tensors)
+    # In 0.1.0 a finished network had the projection of its features' training, too.
+    return {name: found for name, found in weights.items() if not name.startswith("parts.")}
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
-    _write_json(path, metrics)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"cannot read {path}: not a JSON object")
-    return content
+    _write_json(path, sealed(metrics))
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

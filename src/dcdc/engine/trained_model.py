@@ -136,8 +136,8 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
-        metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
-        model_files.write_weights(path / model_files.WEIGHTS, self.network, metadata)
+        note = model_files.weights_note(own_version(), config)
+        model_files.write_weights(path / model_files.WEIGHTS, self.network, note)
         (path / model_files.NAMES).unlink(missing_ok=True)
         if self.names:
             write_names(path / model_files.NAMES, self.names)
