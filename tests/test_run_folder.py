@@ -69,7 +69,7 @@ def test_the_model_comes_back_and_a_damaged_one_is_named(tmp_path):
     with torch.no_grad():
         network.bias[0] = torch.nan
     folder.write_model(network, {"n_clusters": 2})
-    with pytest.raises(InputError, match="bias has values that are not finite.*: restore it"):
+    with pytest.raises(InputError, match=r"bias has values that are not finite.*: restore it"):
         folder.read_model({})
 
 

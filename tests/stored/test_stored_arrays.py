@@ -40,24 +40,25 @@ def test_no_flipped_bit_and_no_torn_file_brings_other_values(tmp_path):
     file = tmp_path / "arrays.npz"
     write_arrays(file, ARRAYS)
     whole = file.read_bytes()
-    torn = [whole[:n] for n in range(0, len(whole), 7)] + [b"no zip at all"]
-    for at in range(0, 8 * len(whole), 3):
+    torn = [whole[:n] for n in range(0, len(whole), 31)] + [b"no zip at all"]
+    for at in range(0, 8 * len(whole), 23):
         flipped = bytearray(whole)
         flipped[at // 8] ^= 1 << at % 8
         torn.append(bytes(flipped))
-    n_refused = 0
+    refusals = []
     for content in torn:
         file.write_bytes(content)
         try:
             found = STORED.read(file)
         except DamagedFileError as told:
-            n_refused += 1
-            assert len(str(told).splitlines()) == 1
-            assert str(file) in str(told)
-            assert str(told).endswith(": remove it")
+            refusals.append(str(told))
         else:  # a date, say; or the name of the array that may be left out
             assert all(np.array_equal(found[name], ARRAYS[name]) for name in found)
-    assert n_refused > len(torn) / 2
+    assert len(refusals) > len(torn) / 2
+    for told in refusals:
+        assert len(told.splitlines()) == 1
+        assert str(file) in told
+        assert told.endswith(": remove it")
 
 
 @pytest.mark.parametrize(
@@ -115,10 +116,10 @@ def test_headers_that_declare_nonsense_are_told(tmp_path, header):
 def test_a_bomb_is_not_unpacked(tmp_path):
     header = "{'descr': '<i8', 'fortran_order': False, 'shape': (5,)}"
     with pytest.raises(DamagedFileError, match="longer than it says"):
-        STORED.read(npz(tmp_path, header, bytes(50 * 2**20)))
-    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (6553600,)}"
-    with pytest.raises(DamagedFileError, match="declares 52,428,800 bytes"):
-        STORED.read(npz(tmp_path, header, bytes(50 * 2**20)))
+        STORED.read(npz(tmp_path, header, bytes(5 * 2**20)))
+    header = "{'descr': '<i8', 'fortran_order': False, 'shape': (655360,)}"
+    with pytest.raises(DamagedFileError, match="declares 5,242,880 bytes"):
+        STORED.read(npz(tmp_path, header, bytes(5 * 2**20)))
 
 
 def test_only_a_regular_file_is_opened(tmp_path):
