@@ -90,7 +90,7 @@ def layout(folder: RunFolder) -> Any:
 
 
 def reference(folder: RunFolder) -> Any:
-    return folder.read_training_features(512).tolist()
+    return folder.read_training_features(256).tolist()
 
 
 def checkpoint(folder: RunFolder) -> Any:
@@ -123,10 +123,6 @@ CASES = {
     "reference.npz": Case(reference),
     "map.npz": Case(layout, made_again=True),
 }
-
-
-def in_run(name: str) -> bool:
-    return name in CASES or name == "state.json"
 
 
 def test_every_file_that_is_read_back_is_among_these():
@@ -192,7 +188,10 @@ def test_a_damaged_file_is_one_line_or_made_again(folder, name):
         elif fault == "nothing" and case.is_prefix_good:
             assert case.read(folder)["history"] == []
         else:
-            assert check(case, folder, name, expected) == case.made_again, fault
+            # Before a zip file anything may stand.
+            has_all = path.suffix == ".npz" and change(whole).endswith(whole)
+            may_answer = case.made_again or has_all
+            assert check(case, folder, name, expected) == may_answer, fault
     for fault, place in PLACES.items():
         if case.made_again and fault == "folder":
             continue  # nothing of ours is removed to make room
@@ -293,6 +292,7 @@ def test_a_damaged_checkpoint_is_passed_over_whatever_bit_it_is(folder, some):
     for change in CONTENTS.values():
         state.write_bytes(change(whole))
         assert checkpoint(folder)[0] == older.epoch
+    state.write_bytes(whole)
     for name in ("state.json", "tensors.safetensors"):
         content = (newest / name).read_bytes()
         for place in PLACES.values():
@@ -331,7 +331,7 @@ def test_a_damaged_cache_is_made_again(photos, tmp_path, monkeypatch, some):
     (note,) = (tmp_path / "decoded").glob("*.note")
     for path in (note, cached / "done", cached / "journal"):
         whole = path.read_bytes()
-        contents = [*every_bit(whole, some * 2 if some > 1 else 1)]
+        contents = [*every_bit(whole, len(whole) // 2 if some > 1 else 1)]
         for content in (*contents, *(change(whole) for change in CONTENTS.values())):
             path.write_bytes(content)
             with no_hang():
@@ -347,12 +347,11 @@ def test_a_damaged_cache_is_made_again(photos, tmp_path, monkeypatch, some):
 
 
 @pytest.mark.parametrize("some", SAMPLED)
-def test_a_damaged_journal_of_a_prediction_costs_no_right_answer(
-    kept, photos, tmp_path, monkeypatch, some
-):
+def test_a_damaged_journal_of_a_prediction_costs_no_right_answer(kept, tmp_path, monkeypatch, some):
     """Stopped before its last step, when all rows are there: it answers as ever, or refuses."""
     model = dcdc.load(kept, device="cpu")
-    images = np.arange(700 * 64).reshape(700, 8, 8).astype(np.uint8)
+    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 8)
+    images = np.arange(20 * 64).reshape(20, 8, 8).astype(np.uint8)
     np.save(tmp_path / "images.npy", images)
     predict = partial(predict_to_file, model, images_for(model, tmp_path / "images.npy"))
     predict(tmp_path / "good.csv")
@@ -372,8 +371,8 @@ def test_a_damaged_journal_of_a_prediction_costs_no_right_answer(
     assert (work / "whole").exists()
     shutil.copytree(work, tmp_path / "kept")
     for name in ("journal", "whole", "rows"):
-        whole = (work / name).read_bytes()
-        step = some * len(whole) // 100 + 1 if some > 1 else (1 if name != "rows" else 997)
+        whole = (tmp_path / "kept" / name).read_bytes()
+        step = len(whole) + 1 if some > 1 else {"journal": 11, "whole": 1, "rows": 997}[name]
         contents = [*every_bit(whole, step), half(whole), b"", b"{}\n"]
         for content in contents:
             shutil.rmtree(work, ignore_errors=True)

@@ -229,12 +229,12 @@ class StoredCsv(StoredFile):
 
 
 def _is_cut_short(tail: bytes) -> bool:
-    """Whether what follows the last end of a line is the beginning of an object and no more; an
-    object with something behind it is a line whose end was altered."""
-    try:
-        json.JSONDecoder().raw_decode(tail.decode("utf-8"))
-    except UnicodeDecodeError:
+    """Whether what follows the last end of a line is the beginning of an object and no more: a
+    whole one with something behind it is a line whose end was altered."""
+    if tail and not (tail.startswith(b"{") and tail.isascii() and tail.decode().isprintable()):
         return False
+    try:
+        json.JSONDecoder().raw_decode(tail.decode())
     except (ValueError, RecursionError):
         return True
     return False
