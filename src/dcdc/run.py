@@ -344,7 +344,8 @@ def _write_results(
     metrics: dict[str, Any],
 ) -> None:
     assert model.config is not None
-    folder.write_model(model.network, weights_note(metrics["dcdc"], model.config))
+    files = find_backbone(model.config["network"]["backbone"]).files
+    folder.write_model(model.network, weights_note(metrics["dcdc"], model.config, files))
     folder.write_assignments(
         image_set.names,
         assigned.assignments,

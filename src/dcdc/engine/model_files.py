@@ -4,8 +4,9 @@ A format number stands in every file that a later version may have to read or re
 one is of format 1: run folders were written without.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dcdc.runtime.tensor_files import (
 )
 from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError, StoredJson, parse_json, sealed
-from dcdc.stored.schema import Anything, MapOf, Record, Unfit
+from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit
 
 CONFIG = files.CONFIG.name
 WEIGHTS = "model.safetensors"
@@ -38,7 +39,11 @@ MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE, f"{BACKBONE}/*"
 """As patterns."""
 
 _NOTE = "dcdc"
-_WEIGHTS_NOTE = StoredJson("model.safetensors", Record({}, {"settings": MapOf(Anything())}), "")
+_WEIGHTS_NOTE = StoredJson(
+    "model.safetensors",
+    Record({}, {"settings": MapOf(Anything()), "backbone_files": MapOf(Text())}),
+    "",
+)
 _SETTINGS_OF_ANSWERS = (
     *("n_clusters", "data.size", "data.n_features", "augment.resize_to"),
     *(
@@ -65,10 +70,17 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def weights_note(dcdc: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """What weights say of themselves: the settings that answers depend on, beside others."""
+def weights_note(
+    dcdc: str, config: Mapping[str, Any], backbone_files: Iterable[Path] = ()
+) -> dict[str, Any]:
+    """What weights say of themselves: settings that answers depend on, and check sums of the files
+    that the backbone is built from."""
     settings = {key: value for key, value in flatten(config).items() if key in _SETTINGS_OF_ANSWERS}
-    return {"dcdc": dcdc, "n_clusters": config["n_clusters"], "settings": settings}
+    files = {path.name: _digest(path) for path in backbone_files}
+    return {
+        **{"dcdc": dcdc, "n_clusters": config["n_clusters"]},
+        **{"settings": settings, "backbone_files": files},
+    }
 
 
 def write_weights(path: Path, network: nn.Module, note: Mapping[str, Any]) -> None:
@@ -96,9 +108,21 @@ def read_weights(path: Path, config: Mapping[str, Any]) -> dict[str, Tensor]:
                 f"with {value!r}",
                 remedy="set it back",
             )
+    for name, digest in note.get("backbone_files", {}).items():
+        kept = path.with_name(BACKBONE) / name
+        if kept.is_file() and _digest(kept) != digest:
+            raise DamagedFileError(
+                f"{kept} was altered: it is not what the model was trained with",
+                remedy="restore it from a copy, or train again",
+            )
     weights = upgraded_weights(tensors)
     # In 0.1.0 a finished network had the projection of its features' training, too.
     return {name: found for name, found in weights.items() if not name.startswith("parts.")}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:

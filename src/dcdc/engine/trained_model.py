@@ -24,7 +24,7 @@ from dcdc.engine.cluster_names import write_names
 from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
-from dcdc.networks import ClusteringNetwork
+from dcdc.networks import ClusteringNetwork, find_backbone
 from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import write_text
@@ -136,7 +136,8 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
-        note = model_files.weights_note(own_version(), config)
+        found = self.found_backbone or self.config["network"]["backbone"]
+        note = model_files.weights_note(own_version(), config, find_backbone(found).files)
         model_files.write_weights(path / model_files.WEIGHTS, self.network, note)
         (path / model_files.NAMES).unlink(missing_ok=True)
         if self.names:
@@ -147,9 +148,7 @@ class TrainedModel:
         (path / model_files.REFERENCE).unlink(missing_ok=True)
         if features is not None:
             write_arrays(path / model_files.REFERENCE, {"features": features.astype(np.float16)})
-        keep_files(
-            self.found_backbone or self.config["network"]["backbone"], path / model_files.BACKBONE
-        )
+        keep_files(found, path / model_files.BACKBONE)
         card = model_card(title, loading, config, metrics, self.names)
         write_text(path / model_files.CARD, card)
         # Last: without it a folder that was cut short is no model.

@@ -41,6 +41,9 @@ CONFIG = StoredJson(
 )
 """The settings themselves are checked by dcdc.config, which knows their types and ranges."""
 
+BACKBONE_SETTINGS = StoredJson("backbone/*.json", Record({}), "mend it, or get it again")
+"""Of a backbone from elsewhere, in the words of whoever made it."""
+
 _SCORES = Record(dict.fromkeys(("acc", "nmi", "ari"), Number()), others=Number())
 _PRETRAINED = Record(
     {"name": Text(), "licence": Text(), "trained_on": Text(), "uses_labels": Maybe(Flag())}
@@ -183,7 +186,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE, REFERENCE, MAP),
-        SKIPPED,
+        *(SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }

@@ -15,6 +15,7 @@ from typing import Any
 from dcdc.errors import InputError
 from dcdc.networks.backbones import Pretrained
 from dcdc.networks.pretrained.training_data import UNKNOWN
+from dcdc.stored.files import BACKBONE_SETTINGS
 
 
 def read_card(path: Path, inside: Mapping[str, str], size: int | None, name: str) -> Pretrained:
@@ -58,21 +59,13 @@ def _values(inside: Mapping[str, str]) -> dict[str, Any]:
     for key, text in inside.items():
         try:
             found[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key] = text
     return found
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no settings")
-    return found
+    return BACKBONE_SETTINGS.read(path) if path.exists() else {}
 
 
 def _three(values: Any) -> tuple[float, ...] | None:

@@ -4,7 +4,6 @@ A folder holds config.json, preprocessor_config.json and model.safetensors. Of m
 text the vision tower is taken. Nothing of a repository is ever run, and no pickle is opened.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from dcdc.networks.pretrained.weight_files import (
     read_safetensors,
     require_file,
 )
+from dcdc.stored.files import BACKBONE_SETTINGS
 
 CONFIG_FILE = "config.json"
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
@@ -77,7 +77,7 @@ def hugging_face_backbone(rest: str) -> Backbone:
             " normalised",
             remedy="place it beside config.json",
         )
-    told = _told(place, _json(processor), config)
+    told = _told(place, BACKBONE_SETTINGS.read(processor), config)
     build = partial(VisionTower, transformers, config, place.spec)
     files = (place.file(CONFIG_FILE), processor)
     return Backbone(build, load_weights=partial(_load, place), pretrained=told, files=files)
@@ -203,13 +203,3 @@ def _quiet(transformers: Any) -> Iterator[None]:
         log.set_verbosity(level)
         if bars:
             log.enable_progress_bar()
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no settings")
-    return found
