@@ -39,7 +39,7 @@ def deeper(level: int = 0) -> int:
 def test_memory_that_does_not_suffice_is_told_with_what_to_lower(told, work):
     line = told(work)
     assert line.startswith("dcdc: memory does not suffice")
-    assert "lower --batch-size, --size or --clusters" in line
+    assert "what was written before stays: lower --batch-size, --size or --clusters" in line
 
 
 def test_the_amount_is_told_where_it_is_known(told):

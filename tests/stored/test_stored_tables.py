@@ -107,8 +107,8 @@ def test_a_name_that_is_repeated_without_end_is_not_unpacked(file):
 
 
 def test_more_rows_than_its_bytes_can_name_are_refused(file):
-    n_rows = 25_000_000
+    n_rows = 30_000_000
     zeros = pa.repeat(pa.scalar(0, pa.int32()), n_rows)
     pq.write_table(pa.table({"cluster": zeros}), file)
-    with pytest.raises(DamagedFileError, match=r"declares 25,000,000 rows"):
+    with pytest.raises(DamagedFileError, match=r"declares 30,000,000 rows"):
         ASSIGNMENTS.read(file)

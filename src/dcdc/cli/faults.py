@@ -1,14 +1,13 @@
 """Faults become one clear line on stderr and an exit code: 2 for wrong use, 130 after Ctrl-C."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from dcdc.cli.words import COMMAND_LINE
-from dcdc.errors import InputError, PeerLostError, TrainingError
+from dcdc.errors import InputError, PeerLostError, TrainingError, out_of_means
 from dcdc.runtime.launch import Launch, read_launch
 
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
@@ -37,33 +36,10 @@ def exit_codes() -> Iterator[None]:
             2,
         )
     except (MemoryError, RuntimeError) as error:
-        told = _out_of_means(error)
-        if told is None:
+        known = out_of_means(error)
+        if known is None:
             raise
-        stop(told, 2)
-
-
-_ALLOCATORS = (
-    *("out of memory", "DefaultCPUAllocator", "not enough memory", "std::bad_alloc"),
-    *("ALLOC_FAILED", "Storage size calculation overflowed", "multiplication overflow"),
-)
-"""What torch says on a CPU and on a GPU, where memory is asked for that is not there."""
-
-
-def _out_of_means(error: MemoryError | RuntimeError) -> str | None:
-    """In a line; None for a fault of another kind."""
-    if isinstance(error, RecursionError):
-        return "something that was read is nested too deep: give a flatter file"
-    said = " ".join(str(error).split())
-    if not isinstance(error, MemoryError) and not any(each in said for each in _ALLOCATORS):
-        return None
-    wanted = re.search(r"(?:allocate|[Tt]ried to allocate) ([\d.,]+ ?(?:[KMGTP]i?B|bytes))", said)
-    how_much = f" ({wanted[1]} more were asked for)" if wanted else ""
-    where = "the GPU's memory" if "CUDA" in said or "CUBLAS" in said else "memory"
-    return (
-        f"{where} does not suffice{how_much}: lower --batch-size, --size or --clusters, or the "
-        "setting that was raised; what was written before stays"
-    )
+        stop(known.told(COMMAND_LINE), 2)
 
 
 def stop(message: str, code: int) -> NoReturn:

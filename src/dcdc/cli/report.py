@@ -56,6 +56,7 @@ def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
     from dcdc.run import read_config
 
     folder.read_assignments()  # refuses a run that has not finished
+    folder.read_metrics()
     config = read_config(folder)
     known_names = folder.read_names(names)  # refused before the images are read, not after
     if names is not None:

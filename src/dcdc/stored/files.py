@@ -135,7 +135,7 @@ SAMPLE = StoredArrays(
         "view_assign": Array("f", ("v", "K")),
         "view_assign_perturbed": Array("f", ("v", "K")),
     },
-    "remove it, and dcdc report makes it again",
+    "remove it, or make it again by dcdc report",
 )
 
 REFERENCE = StoredArrays(

@@ -54,6 +54,8 @@ class StoredTable(StoredFile):
         declared = sum(group.total_byte_size for group in groups)
         if declared > room or footer.num_rows > room // _MOST_EXPANDED * _MOST_ROWS_A_BYTE:
             raise Unfit("", f"declares {footer.num_rows:,} rows of {declared:,} bytes: too many")
+        if not footer.num_rows:
+            raise Unfit("", "has no rows")
         if len(set(columns.names)) < len(columns.names):
             raise Unfit("", "has two columns of one name")
         for name, column in self.schema.items():
