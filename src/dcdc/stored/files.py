@@ -70,7 +70,7 @@ METRICS = StoredJson(
             "backbone": Maybe(
                 Record({"name": Text()}, {"frozen": Flag(), "pretrained": Maybe(_PRETRAINED)})
             ),
-            "baselines": MapOf(_SCORES),
+            "baselines": MapOf(MapOf(Number())),
             "phases": ListOf(Record({"name": Text()}, {"label": Text(), "color": Text()})),
             **{"torch": Text(), "scikit-learn": Text(), "commit": Maybe(Text())},
             **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
