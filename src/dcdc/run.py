@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -224,7 +225,7 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     if stored.network.frozen:
         model.network.freeze_backbone()
     model.config, model.found_backbone = to_mapping(stored), found
-    if folder.metrics_file.exists():  # of a model folder they may be left out
+    with suppress(InputError):  # absent or damaged: it is for the model card alone
         model.metrics = folder.read_metrics()
     model.names = folder.read_names()
     model.training_features = _training_features(folder, model)
