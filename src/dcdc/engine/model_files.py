@@ -23,7 +23,7 @@ from dcdc.runtime.tensor_files import (
     save_tensors,
 )
 from dcdc.stored import files
-from dcdc.stored.reading import DamagedFileError, StoredJson, parse_json, sealed
+from dcdc.stored.reading import DamagedFileError, sealed
 from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit
 
 CONFIG = files.CONFIG.name
@@ -38,12 +38,7 @@ BACKBONE = "backbone"
 MODEL_FILES = (CONFIG, WEIGHTS, NAMES, METRICS, CARD, REFERENCE, f"{BACKBONE}/*")
 """As patterns."""
 
-_NOTE = "dcdc"
-_WEIGHTS_NOTE = StoredJson(
-    "model.safetensors",
-    Record({}, {"settings": MapOf(Anything()), "backbone_files": MapOf(Text())}),
-    "",
-)
+_WEIGHTS_NOTE = Record({}, {"settings": MapOf(Anything()), "backbone_files": MapOf(Text())})
 _SETTINGS_OF_ANSWERS = (
     *("n_clusters", "data.size", "data.n_features", "augment.resize_to"),
     *(
@@ -85,16 +80,16 @@ def weights_note(
 
 def write_weights(path: Path, network: nn.Module, note: Mapping[str, Any]) -> None:
     with atomic_file(path) as temporary:
-        save_tensors(temporary, network.state_dict(), {_NOTE: json.dumps(note)})
+        save_tensors(temporary, network.state_dict(), note)
 
 
 def read_weights(path: Path, config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Those of a network with `config`: of one with other settings they are refused."""
     try:
-        tensors, metadata = load_tensors(path)
+        tensors, note = load_tensors(path)
         if name := not_finite(tensors):
             raise DamagedTensorFileError(f"{name} has values that are not finite")
-        note = _WEIGHTS_NOTE.checked(parse_json(metadata.get(_NOTE, "{}").encode()))
+        _WEIGHTS_NOTE.check(note, "")
     except (DamagedTensorFileError, Unfit) as error:
         raise DamagedFileError(
             f"model file {path} is damaged ({error})",

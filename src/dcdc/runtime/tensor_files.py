@@ -2,17 +2,21 @@
 
 import errno
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 from torch import Tensor
 
-from dcdc.stored.reading import CHECKSUM, require_regular
+from dcdc.stored.reading import CHECKSUM, parse_json, require_regular
 from dcdc.stored.schema import Unfit
+
+_NOTE = "dcdc"
 
 
 class DamagedTensorFileError(Exception):
@@ -20,12 +24,14 @@ class DamagedTensorFileError(Exception):
 
 
 def save_tensors(
-    path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+    path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None
 ) -> None:
-    """With `metadata` goes a check sum of all there is; without, the caller keeps one."""
+    """With a `note`, plain values, goes a check sum of all there is; without, the caller keeps
+    one."""
     on_host = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    if metadata is not None:
-        metadata = {**metadata, CHECKSUM: _checksum(on_host, metadata)}
+    metadata = None
+    if note is not None:  # one entry: safetensors writes several in any order
+        metadata = {_NOTE: json.dumps({**note, CHECKSUM: _checksum(on_host, note)})}
     path.touch()
     mode = path.stat().st_mode  # safetensors would leave the file to its owner alone
     try:
@@ -37,22 +43,24 @@ def save_tensors(
         raise OSError(code, str(error), str(path)) from None
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """And their metadata. A file of an older version has no check sum."""
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """And their note. A file of an older version has no check sum."""
     try:
         require_regular(path)
         with safe_open(path, framework="pt") as file:
-            metadata = dict(file.metadata() or {})
+            note = parse_json((file.metadata() or {}).get(_NOTE, "{}").encode())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, Unfit) as error:
         problem = error.strerror if isinstance(error, OSError) else None
         raise DamagedTensorFileError(problem or str(error)) from None
     except Exception as error:  # safetensors has its own, and torch others
         raise DamagedTensorFileError(" ".join(str(error).split())) from None
-    stored = metadata.pop(CHECKSUM, None)
-    if stored is not None and stored != _checksum(tensors, metadata):
+    if not isinstance(note, dict):
+        raise DamagedTensorFileError("its note is no JSON object")
+    stored = note.pop(CHECKSUM, None)
+    if stored is not None and stored != _checksum(tensors, note):
         raise DamagedTensorFileError(f"was altered: its {CHECKSUM} is of other content")
-    return tensors, metadata
+    return tensors, note
 
 
 def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
@@ -61,8 +69,8 @@ def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
     return next((name for name, each in floats if not each.isfinite().all()), None)
 
 
-def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
-    digest = hashlib.sha256(repr(sorted(metadata.items())).encode())
+def _checksum(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(note).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
