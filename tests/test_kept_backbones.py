@@ -73,6 +73,11 @@ def test_a_run_folder_and_a_saved_model_need_nothing_beside_them(
             assert f"file:{name}" in text
     dcdc.load(saved, "cpu").save(saved)  # its own folder, written anew
     assert np.array_equal(dcdc.load(saved, "cpu").predict_proba(pixels), wanted)
+    altered = bytearray((saved / "backbone" / name).read_bytes())
+    altered[len(altered) // 2] ^= 1
+    (saved / "backbone" / name).write_bytes(altered)
+    with pytest.raises(InputError, match=f"{name} was altered: .*: restore it"):
+        dcdc.load(saved, "cpu")
 
 
 def test_two_onnx_models_do_not_share_their_stored_features(photo_folder, tmp_path):

@@ -281,7 +281,7 @@ def test_a_model_that_does_not_fit_its_config_is_named(good_config, tiny_set, tm
     config = folder.read_config()
     config["n_clusters"] = 7
     folder.write_config(config)
-    with pytest.raises(InputError, match=r"model.safetensors does not fit .*config.json"):
+    with pytest.raises(InputError, match=r"config.json has n_clusters = 7, its model .* 3: set it"):
         dcdc.load(folder.path)
 
 

@@ -99,8 +99,11 @@ def test_features_of_training_images_go_with_a_model_that_knows_them(
     ("content", "message"),
     [
         (b"torn", "is damaged"),
-        ({"rows": np.zeros(3)}, "no features"),
-        ({"features": np.zeros((30, 7), np.float16)}, "shape .30, 7., the model has 256"),
+        ({"rows": np.zeros(3)}, "features is missing"),
+        (
+            {"features": np.zeros((30, 7), np.float16)},
+            "shape .30, 7., it should be n x D with 256 for D",
+        ),
     ],
 )
 def test_features_that_do_not_fit_are_one_line(saved, content, message):
@@ -221,7 +224,7 @@ DAMAGES = {
         lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs"),
         "is damaged",
     ),
-    "weights of another model": (change_config(n_clusters=7), "does not fit"),
+    "weights of another model": (change_config(n_clusters=7), "has n_clusters = 7, its model"),
     "next format": (change_config(format=3), "has format 3, this dcdc reads format 2"),
     "unknown key": (change_config(colour="red"), r"config.json: unknown config key 'colour'"),
     "unknown phase": (
@@ -229,16 +232,20 @@ DAMAGES = {
         r"config.json: unknown phase 'head'; did you mean 'heads'\?",
     ),
     "unknown backbone": (
-        change_config(network={"backbone": "smal", "mean": [0.5], "std": [0.1]}),
+        change_config(
+            network={"backbone": "smal", "over_clusters": 6, "mean": [0.5], "std": [0.1]}
+        ),
         r"unknown backbone 'smal'; did you mean 'small'\?",
     ),
     "not filled in": (change_config(n_clusters=None), "does not describe a model"),
     "no pixels": (change_config(data={"size": None}), "does not describe a model"),
     "no deviation": (
-        change_config(network={"backbone": "small", "mean": [0.5], "std": [0.0]}),
+        change_config(
+            network={"backbone": "small", "over_clusters": 6, "mean": [0.5], "std": [0.0]}
+        ),
         "does not describe a model: .*std",
     ),
-    "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "cannot read"),
+    "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
     "names damaged": (lambda folder: (folder / "names.json").write_text("[]"), "names.json"),
 }
 

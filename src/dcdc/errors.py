@@ -158,3 +158,27 @@ class PeerLostError(RuntimeError):
 def first_line(error: BaseException) -> str:
     """What an error of another library says, in one line; its kind where it says nothing."""
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+_ALLOCATORS = (
+    *("out of memory", "DefaultCPUAllocator", "not enough memory", "std::bad_alloc"),
+    *("ALLOC_FAILED", "Storage size calculation overflowed", "multiplication overflow"),
+)
+"""What torch says on a CPU and on a GPU, where memory is asked for that is not there."""
+
+
+def out_of_means(error: BaseException) -> InputError | None:
+    """Of memory, or of depth; None for a fault of another kind."""
+    if isinstance(error, RecursionError):
+        return InputError("something that was read is nested too deep: give a flatter file")
+    said = " ".join(str(error).split())
+    is_allocator = isinstance(error, RuntimeError) and any(each in said for each in _ALLOCATORS)
+    if not isinstance(error, MemoryError) and not is_allocator:
+        return None
+    wanted = re.search(r"allocate ([\d.,]+ ?(?:[KMGTP]i?B|bytes))", said)
+    how_much = f" ({wanted[1]} more were asked for)" if wanted else ""
+    where = "the GPU's memory" if "CUDA" in said or "CUBLAS" in said else "memory"
+    return InputError(
+        f"{where} does not suffice{how_much}; what was written before stays",
+        remedy="lower {heads.batch_size}, {data.size} or {n_clusters}, or what was raised",
+    )

@@ -25,7 +25,7 @@ from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.model_card import model_card
-from dcdc.engine.model_files import MODEL_FILES
+from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
@@ -228,6 +228,7 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
         raise InputError(
             f"{folder.config_file} does not describe a model: it needs {', '.join(needed)}"
         )
+    weights = folder.read_model(to_mapping(stored))
     try:
         model = build_model(here, processes)
     except InputError:  # says enough: of a device that is not here, say
@@ -235,7 +236,7 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     except ValueError as error:
         raise InputError(f"{folder.config_file} does not describe a model: {error}") from None
     try:
-        model.network.load_state_dict(folder.read_model())
+        model.network.load_state_dict(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise InputError(
@@ -337,9 +338,9 @@ def _write_results(
     assigned: Assigned,
     metrics: dict[str, Any],
 ) -> None:
-    folder.write_model(
-        model.network, {"dcdc": metrics["dcdc"], "n_clusters": metrics["n_clusters"]}
-    )
+    assert model.config is not None
+    files = find_backbone(model.config["network"]["backbone"]).files
+    folder.write_model(model.network, weights_note(metrics["dcdc"], model.config, files))
     folder.write_assignments(
         image_set.names,
         assigned.assignments,
@@ -348,7 +349,6 @@ def _write_results(
         assigned.runner_up(),
     )
     folder.write_metrics(metrics)
-    assert model.config is not None
     loading = f'dcdc.load("{folder.path.name}")'
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
 

@@ -18,10 +18,14 @@ from dcdc.engine.checkpoints import CHECKPOINTS, STATE, TENSORS
 from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
-from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
+from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.folder_contents import Contents
 from dcdc.runtime.folder_lock import locked_folder
+from dcdc.stored import files
+from dcdc.stored.reading import read_bytes
+from dcdc.stored.schema import Unfit
+from dcdc.stored.tables import sealed_table
 
 _JOB = "job"
 RUN_FOLDER = Contents(
@@ -39,6 +43,7 @@ RUN_FOLDER = Contents(
 _NOT_BEGUN = Contents((_JOB,))
 """What a start that was killed before its first settings may have left."""
 _ELSEWHERE = "choose another by {run}"
+_LONGEST_JOB = 4096
 
 
 class RunFolder:
@@ -47,13 +52,13 @@ class RunFolder:
         self.config_file = path / model_files.CONFIG
         self.history_file = path / HISTORY
         self.model_file = path / model_files.WEIGHTS
-        self.assignments_file = path / "assignments.parquet"
+        self.assignments_file = path / files.ASSIGNMENTS.name
         self.metrics_file = path / model_files.METRICS
         self.names_file = path / model_files.NAMES
         self.card_file = path / model_files.CARD
-        self.sample_file = path / "sample.npz"
+        self.sample_file = path / files.SAMPLE.name
         self.reference_file = path / model_files.REFERENCE
-        self.map_file = path / "map.npz"
+        self.map_file = path / files.MAP.name
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.figures = path / "figures"
@@ -140,13 +145,16 @@ class RunFolder:
     def is_of_job(self, job: str | None) -> bool:
         if job is None or not self.job_file.is_file():
             return False
-        return self.job_file.read_text(encoding="utf-8").strip() == job
+        try:
+            return read_bytes(self.job_file, _LONGEST_JOB).strip() == job.encode()
+        except (OSError, Unfit):
+            return False
 
     def write_metrics(self, metrics: dict[str, Any]) -> None:
         model_files.write_metrics(self.metrics_file, metrics)
 
     def read_metrics(self) -> dict[str, Any]:
-        return model_files.read_json(self.metrics_file)
+        return files.METRICS.read(self.metrics_file)
 
     def read_history(self) -> list[dict[str, Any]]:
         return read_history(self.history_file)
@@ -154,13 +162,14 @@ class RunFolder:
     def write_model(self, network: torch.nn.Module, metadata: dict[str, Any]) -> None:
         model_files.write_weights(self.model_file, network, metadata)
 
-    def read_model(self) -> dict[str, torch.Tensor]:
-        if not self.model_file.is_file():
+    def read_model(self, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """`config`: the run's own settings, which weights of other ones do not fit."""
+        if not self.model_file.exists():
             raise InputError(
                 f"{self.path} has no model yet",
                 remedy=("finish it by dcdc fit {resume}", f"add its {self.model_file.name}"),
             )
-        return model_files.read_weights(self.model_file)
+        return model_files.read_weights(self.model_file, config)
 
     def write_card(self, card: str) -> None:
         write_text(self.card_file, card)
@@ -176,50 +185,28 @@ class RunFolder:
         write_assignments(self.assignments_file, names, assignments, confidence, targets, runner_up)
 
     def read_assignments(self) -> pa.Table:
-        if not self.assignments_file.is_file():
+        if not self.assignments_file.exists():
             raise InputError(
                 f"{self.path} has no assignments yet", remedy="finish it by dcdc fit {resume}"
             )
-        try:
-            return pq.read_table(self.assignments_file)
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"assignments {self.assignments_file} are damaged: {error}") from None
+        return files.ASSIGNMENTS.read(self.assignments_file)
 
     def write_sample(self, arrays: Mapping[str, np.ndarray]) -> None:
         write_arrays(self.sample_file, arrays)
 
-    def read_sample(self) -> dict[str, np.ndarray] | None:
-        """None where a run has none, as runs of earlier versions."""
-        if not self.sample_file.is_file():
+    def read_sample(self, **sides: int) -> dict[str, np.ndarray] | None:
+        """None where a run has none, as runs of earlier versions. `sides`: those of its arrays that
+        are known, n, D, K or v."""
+        if not self.sample_file.exists():
             return None
-        try:
-            return read_arrays(self.sample_file)
-        except DamagedArraysError as error:
-            raise InputError(
-                f"sample file {self.sample_file} is damaged ({error}): remove it, and dcdc report "
-                "makes it again"
-            ) from None
+        return files.SAMPLE.read(self.sample_file, **sides)
 
     def read_training_features(self, n_features: int) -> np.ndarray | None:
         """n x D of some training images: a model folder's own file, or from a run's sample."""
-        file = next(filter(Path.is_file, (self.reference_file, self.sample_file)), None)
-        if file is None:
-            return None
-        try:
-            features = read_arrays(file).get("features")
-        except DamagedArraysError as error:
-            raise InputError(
-                f"{file} is damaged ({error}): remove it, and out-of-distribution images are "
-                "no longer told"
-            ) from None
-        fits = features is not None and features.ndim == 2 and features.dtype.kind == "f"
-        if features is None or not fits or features.shape[1] != n_features:
-            found = "no features" if features is None else f"features of shape {features.shape}"
-            raise InputError(
-                f"{file} has {found}, the model has {n_features} an image: remove it, and "
-                "out-of-distribution images are no longer told"
-            )
-        return features if np.isfinite(features).all() else None
+        if self.reference_file.exists():
+            return files.REFERENCE.read(self.reference_file, D=n_features)["features"]
+        sample = self.read_sample(D=n_features)
+        return None if sample is None else sample["features"]
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         write_text(self.skipped_file, skipped_table(skipped))
@@ -269,6 +256,5 @@ def write_assignments(
     if runner_up is not None:
         columns["runner_up"] = pa.array(runner_up[0], pa.int32())
         columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
-    table = pa.table(columns)
     with atomic_file(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(sealed_table(pa.table(columns)), temporary, compression="zstd")

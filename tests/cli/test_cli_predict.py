@@ -185,7 +185,9 @@ def test_a_model_of_another_format_or_shape_is_one_line(refused, finished, tiny_
     (finished / "config.json").write_text(json.dumps({**config, "format": 99}))
     assert "has format 99, this dcdc reads format 2" in refused(finished, tiny_file)
     (finished / "config.json").write_text(json.dumps({**config, "n_clusters": 4}))
-    assert "model.safetensors does not fit" in refused(finished, tiny_file)
+    assert "config.json has n_clusters = 4, its model was trained with 3" in refused(
+        finished, tiny_file
+    )
 
 
 def test_work_of_another_model_is_one_line_that_says_how_to_go_on(

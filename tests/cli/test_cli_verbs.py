@@ -178,11 +178,16 @@ def test_an_older_run_without_images_or_model_is_drawn_without_a_map(dcdc, finis
     assert not (finished / "sample.npz").exists()
 
 
-def test_a_damaged_sample_is_one_line(dcdc, finished):
+def test_a_damaged_sample_is_one_line_or_made_again(dcdc, finished, tiny_file):
+    whole = (finished / "sample.npz").read_bytes()
     (finished / "sample.npz").write_bytes(b"torn")
-    code, _, err = dcdc("report", finished, "--quiet")
+    code, _, err = dcdc("predict", finished, tiny_file)
     assert (code, err.count("\n")) == (2, 1)
-    assert "sample.npz is damaged" in err
+    assert "sample.npz is damaged (File is not a zip file): remove it, or make it again" in err
+    code, _, err = dcdc("report", finished)
+    assert code == 0
+    assert "sample.npz is damaged (File is not a zip file): the model makes one, once" in err
+    assert (finished / "sample.npz").read_bytes() == whole
 
 
 def test_runs_are_compared_on_one_page(dcdc, finished, tiny_file, tiny_flags, tmp_path):

@@ -22,7 +22,9 @@ from kills import killed_before
 
 
 def checkpoint(epoch: int, step: int = 0) -> Checkpoint:
-    return Checkpoint(epoch, step, {"weights": torch.full((100,), float(epoch))}, {"note": "x"})
+    return Checkpoint(
+        epoch, step, {"weights": torch.full((100,), float(epoch))}, {"term_counts": {}, "note": "x"}
+    )
 
 
 def test_the_newest_comes_back_and_the_last_good_ones_are_kept(tmp_path):
@@ -31,7 +33,7 @@ def test_the_newest_comes_back_and_the_last_good_ones_are_kept(tmp_path):
     for epoch in (8, 9, 10, 11):
         save_checkpoint(tmp_path, checkpoint(epoch), keep=2)
     loaded = load_latest(tmp_path, warnings.append)
-    assert (loaded.epoch, loaded.step, loaded.extra) == (11, 0, {"note": "x"})
+    assert (loaded.epoch, loaded.step, loaded.extra) == (11, 0, {"term_counts": {}, "note": "x"})
     assert torch.equal(loaded.tensors["weights"], torch.full((100,), 11.0))
     assert [path.name[:11] for path in list_checkpoints(tmp_path)] == ["epoch-00010", "epoch-00011"]
     assert warnings == []

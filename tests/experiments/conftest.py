@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dcdc.config import DataConfig
 from dcdc.engine.observer import SilentObserver
 from dcdc.experiments.method_process import Children
 from dcdc.experiments.method_runs import MethodRun, Task, plan, read_settings
+from dcdc.metrics import partition_health
 from dcdc.run_folder import RunFolder
 
 
@@ -35,8 +37,8 @@ def leave_run() -> Callable[..., Path]:
         RunFolder(run.folder).write_config(run.described())
         known = {
             "scores": {"nmi": acc / 2, "acc": acc, "ari": acc / 4},
-            "health": {"active_clusters": 3},
-            "n_clusters": 3,
+            "health": partition_health(np.eye(3)).to_dict(),
+            **{"n_images": 3, "n_clusters": 3, "epochs": None, "seed": run.seed},
             "training_seconds": 12.5,
             "peak_memory_mb": 300,
             "peak_gpu_memory_mb": None,

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dcdc.config import to_mapping, with_values
@@ -12,9 +13,12 @@ from dcdc.experiments.paper import table
 from dcdc.experiments.recipe_runs import Options, plan
 from dcdc.experiments.reproduce_tables import epochs_text, markdown, record, write_table
 from dcdc.experiments.rows import Figure, Standing, dotted, summarise
+from dcdc.metrics import partition_health
 from dcdc.run_folder import RunFolder
 
 METRICS = {
+    **{"n_images": 2, "n_clusters": 2, "scores": None, "epochs": 3, "seed": 0},
+    "health": partition_health(np.eye(2)).to_dict(),
     "training_seconds": 12.4,
     "device": "a device",
     "torch": "2",
@@ -67,7 +71,7 @@ def test_a_folder_is_missing_begun_done_or_something_else(options):
     assert outcome.chosen["by_labels"].epoch == 2
     (run.folder / "config.json").write_text("{")
     assert run.standing().state == "other"
-    assert "cannot read" in str(run.standing().fault)
+    assert "config.json is no JSON" in str(run.standing().fault)
 
 
 def test_a_run_of_another_config_is_never_shown_as_this_one(options):

@@ -1,12 +1,12 @@
 """Real runs of seconds: one after the other, failing, stopped, gone on with."""
 
-import json
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from dcdc.config import with_values
 from dcdc.engine.observer import SilentObserver
@@ -15,6 +15,7 @@ from dcdc.experiments.paper import table
 from dcdc.experiments.recipe_runs import RecipeRun
 from dcdc.experiments.recipe_training import Training
 from dcdc.experiments.sequence import TIME_OVER, carry_out
+from dcdc.run_folder import RunFolder
 
 
 class Watched(SilentObserver):
@@ -63,8 +64,7 @@ def make_run(tiny_config, tmp_path):
 
 
 def history(run: RecipeRun) -> list[dict]:
-    text = (run.folder / "history.jsonl").read_text()
-    return [{**json.loads(line), "seconds": 0} for line in text.splitlines()]
+    return [{**line, "seconds": 0} for line in RunFolder(run.folder).read_history()]
 
 
 def test_the_first_epochs_of_a_longer_run_are_the_shorter_run(bench, make_run):
@@ -108,6 +108,20 @@ def test_a_failing_run_does_not_stop_the_rest(bench, make_run):
     assert not too_large.folder.exists()
     assert good.standing().state == "done"
     assert any(text.startswith(f"{too_large.folder} failed: ") for text in bench.warned)
+
+
+def test_memory_that_does_not_suffice_is_a_line_and_does_not_stop_the_rest(bench, make_run):
+    def ask_once():
+        bench.watched.on_each = lambda: None
+        torch.empty(2**50)
+
+    bench.watched.on_each = ask_once
+    first, second = make_run("first"), make_run("second")
+    ended = bench.carry_out([first, second])
+    assert list(ended.faults) == [first.folder]
+    assert ended.faults[first.folder].startswith("memory does not suffice (4503599627370496 bytes")
+    assert not any("Traceback" in text for text in bench.warned)
+    assert second.standing().state == "done"
 
 
 def test_a_fault_of_our_own_is_shown_in_full_and_does_not_stop_the_rest(bench, make_run):

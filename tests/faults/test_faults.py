@@ -48,7 +48,7 @@ def answer(run: Path) -> dict:
 def history(run: Path) -> list[dict]:
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     for line in lines:
-        del line["seconds"]
+        del line["seconds"], line["checksum"]  # which is of both
     return lines
 
 

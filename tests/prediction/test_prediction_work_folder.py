@@ -6,6 +6,7 @@ import pytest
 
 from dcdc.errors import InputError
 from dcdc.prediction.work_folder import opened_work
+from dcdc.stored.files import JOURNAL_HEADER
 
 HEADS = {"rows": b"head\n", "clusters": b""}
 MEANING = {"another model": "m", "other images": "i"}
@@ -141,7 +142,8 @@ def test_other_work_is_refused_and_left_as_it_is(begun):
             pass
     header = json.loads(before["journal"].splitlines()[0])
     header["format"] = 2
-    (begun / "journal").write_text(json.dumps(header) + "\n")
+    del header["checksum"]
+    (begun / "journal").write_text(JOURNAL_HEADER.text(header))
     with (
         pytest.raises(InputError, match="an earlier start with another dcdc"),
         opened_work(begun, HEADS, MEANING),

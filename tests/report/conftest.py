@@ -11,7 +11,7 @@ import pytest
 
 from dcdc.config import RunConfig, flat, to_mapping, with_values
 from dcdc.data.image_set import ImageSet
-from dcdc.metrics import score
+from dcdc.metrics import partition_health, score
 from dcdc.report.facts import RunFacts, RunSample
 from dcdc.run_folder import RunFolder
 
@@ -54,7 +54,7 @@ def make_facts() -> Callable[..., RunFacts]:
             "n_classes": len(set(targets)) if targets else None,
             "image_shape": [8, 8, 1],
             "scores": score(targets, assignments) if targets else None,
-            "health": {},
+            "health": partition_health(np.eye(n_clusters)[assignments]).to_dict(),
             "baselines": {},
             "epochs": epochs,
             "seed": 7,

@@ -243,7 +243,7 @@ def test_a_run_given_twice_or_with_torn_metrics_is_refused(facts, write_run, tmp
     with pytest.raises(InputError, match="given twice"):
         read_runs([one, two, one])
     two.write_metrics({"n_images": 5})
-    with pytest.raises(InputError, match=r"metrics.json has no n_clusters"):
+    with pytest.raises(InputError, match=r"metrics.json: n_clusters is missing"):
         read_runs([one, two])
 
 

@@ -143,11 +143,11 @@ def test_a_sample_comes_back_as_written(make_facts, write_run, make_sample, tmp_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rows": None}, "it has no rows"),
+        ({"rows": None}, "rows is missing"),
         ({"rows": np.array([0, 1, 2, 9])}, "not rising positions among 4"),
         ({"rows": np.array([0, 2, 1, 3])}, "not rising"),
-        ({"rows": np.zeros((2, 2), int)}, "rows are not positions"),
-        ({"view_rows": np.array([], int)}, "view_rows are not positions"),
+        ({"rows": np.zeros((2, 2), int)}, r"rows has shape \(2, 2\)"),
+        ({"view_rows": np.array([], int)}, "view_assign has shape"),
         ({"assign": np.ones((4, 7), np.float32)}, r"assign has shape \(4, 7\)"),
         ({"features": np.float16(3)}, "features has shape"),
         ({"features": np.full((4, 2), np.nan, np.float16)}, "not finite"),

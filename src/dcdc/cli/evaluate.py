@@ -1,7 +1,6 @@
 """`dcdc evaluate RUN [DATA]`: ACC, NMI and ARI of a run, on its own images or on others."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +36,7 @@ def evaluate(
             )
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
         metrics: Mapping[str, Any] | None = None
-        with suppress(InputError):  # the assignments tell the scores without it
+        if folder.metrics_file.exists():  # the assignments tell the scores without it
             metrics = folder.read_metrics()
     else:
         from dcdc.cli.reading import joined_processes, read_images

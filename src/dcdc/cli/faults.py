@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NoReturn
 
 from dcdc.cli.words import COMMAND_LINE
-from dcdc.errors import InputError, PeerLostError, TrainingError
+from dcdc.errors import InputError, PeerLostError, TrainingError, out_of_means
 from dcdc.runtime.launch import Launch, read_launch
 
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
@@ -44,6 +44,11 @@ def exit_codes() -> Iterator[None]:
             "stays, so mend this and go on with --resume",
             2,
         )
+    except (MemoryError, RuntimeError) as error:
+        known = out_of_means(error)
+        if known is None:
+            raise
+        stop(known.told(COMMAND_LINE), 2)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import typer
 from dcdc.cli.arguments import Quiet
 from dcdc.cli.console import note, say
 from dcdc.errors import InputError
+from dcdc.stored.reading import DamagedFileError
 
 if TYPE_CHECKING:
     from dcdc.data import Data
@@ -57,6 +58,7 @@ def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
     from dcdc.run import read_config
 
     folder.read_assignments()  # refuses a run that has not finished
+    folder.read_metrics()
     config = read_config(folder)
     known_names = folder.read_names(names)  # refused before the images are read, not after
     if names is not None:
@@ -66,20 +68,29 @@ def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:
     except InputError as error:
         note(f"warning: the images are not at hand, so the page has no galleries ({error})")
         image_set = None
-    if image_set is not None and not folder.sample_file.exists():
-        _add_sample(folder, image_set, quiet)
+    if image_set is not None and (why := _why_no_sample(folder)):
+        _add_sample(folder, image_set, why, quiet)
     say(f"report: {write_report(folder, image_set)}")
 
 
-def _add_sample(folder: "RunFolder", image_set: "Data", quiet: bool) -> None:
-    """For a run that left none, as those of earlier versions."""
+def _why_no_sample(folder: "RunFolder") -> str | None:
+    """None where there is a good one; runs of earlier versions left none."""
+    from dcdc.report.facts import read_sample
+
+    try:
+        return None if read_sample(folder) else "the run has no sample of its features"
+    except DamagedFileError as error:
+        return error.problem
+
+
+def _add_sample(folder: "RunFolder", image_set: "Data", why: str, quiet: bool) -> None:
     from dcdc.report.facts import read_facts
     from dcdc.run import add_sample
 
     if read_facts(folder).why_not_these_images(image_set):
         return  # the page says so
     if not quiet:
-        note("the run has no sample of its features: the model makes one, once")
+        note(f"{why}: the model makes one, once")
     try:
         add_sample(folder, image_set)
     except InputError as error:

@@ -5,11 +5,10 @@ there, `done` (size and time of `rows`, check sum of `journal`). A reader trusts
 these are as `done` says, and reads every check sum otherwise. Shapes: N rows kept of those read.
 """
 
-import json
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,9 @@ from numpy.typing import NDArray
 from dcdc.data.cache_folder import VARIABLE, cache_folder, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import file_lock, write_text
-from dcdc.runtime.journal import JOURNAL, JournaledFolder, Skips, json_lines
+from dcdc.runtime.journal import JOURNAL, JournaledFolder, Skips
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError
 
 _FORMAT = 2
 _WHAT = "decoded images"
@@ -90,15 +91,16 @@ def cached_rows(
 
 @contextmanager
 def kept_note(key: str) -> Iterator[dict[str, Any]]:
-    """A small mapping that is kept beside the rows, empty at first."""
+    """A small mapping that is kept beside the rows; empty at first, or where it is damaged."""
     file = cache_folder() / "decoded" / f"{key}.note"
-    lines = json_lines(file)
-    note = lines[0] if lines else {}
+    note: dict[str, Any] = {}
+    with suppress(DamagedFileError):
+        note = files.CACHE_NOTE.read(file)
     known = dict(note)
     yield note
     if note != known:
         with keeping(_WHAT, file.parent):
-            write_text(file, json.dumps(note))
+            write_text(file, files.CACHE_NOTE.text(note))
 
 
 class _Build(JournaledFolder):
@@ -112,10 +114,17 @@ class _Build(JournaledFolder):
 
     def is_trusted(self) -> bool:
         """Whole, and untouched since it was last checked."""
-        return self.is_known and json_lines(self.done) == [self._stamp()]
+        n_bytes = self.n_kept * int(np.prod(self.shape))
+        if not self.is_known or self.n_read != self.header["n_rows"]:
+            return False
+        try:
+            stamp = files.CACHE_DONE.read(self.done)
+        except DamagedFileError:
+            return False
+        return stamp == self._stamp() and stamp["bytes"] == n_bytes
 
     def finish(self) -> None:
-        write_text(self.done, json.dumps(self._stamp()))
+        write_text(self.done, files.CACHE_DONE.text(self._stamp()))
 
     def _stamp(self) -> dict[str, Any]:
         try:

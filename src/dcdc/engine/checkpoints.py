@@ -20,16 +20,20 @@ from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_tex
 from dcdc.runtime.tensor_files import (
     DamagedTensorFileError,
     load_tensors,
+    not_finite,
     save_tensors,
     tensors_from_bytes,
     tensors_to_bytes,
 )
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError, require_regular, sealed
+from dcdc.stored.schema import Unfit
 
 CHECKPOINTS = "checkpoint"
 """The folder of a run's checkpoints."""
 FORMAT = 2
 """1: of 0.1.0, whose names are read as today's."""
-TENSORS, STATE = "tensors.safetensors", "state.json"
+TENSORS, STATE = "tensors.safetensors", files.CHECKPOINT_STATE.name
 _NAME = re.compile(r"epoch-(\d+)-step-(\d+)", re.ASCII)
 
 
@@ -61,7 +65,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             "extra": checkpoint.extra,
             "sha256": _digest(temporary / TENSORS),
         }
-        write_text(temporary / STATE, json.dumps(state, indent=1))
+        write_text(temporary / STATE, json.dumps(sealed(state), indent=1))
     remove_older(folder, keep)
     return path
 
@@ -97,14 +101,18 @@ def load_latest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     try:
-        state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        if state["format"] not in (1, FORMAT):
-            raise DamagedCheckpointError(f"format {state['format']}, expected {FORMAT}")
+        state = files.CHECKPOINT_STATE.read(path / STATE)
+        require_regular(path / TENSORS)
         if _digest(path / TENSORS) != state["sha256"]:
             raise DamagedCheckpointError(f"{TENSORS} is truncated or altered")
-        tensors = load_tensors(path / TENSORS)
-    except (OSError, ValueError, KeyError, TypeError, DamagedTensorFileError) as error:
-        raise DamagedCheckpointError(str(error) or type(error).__name__) from error
+        tensors, _ = load_tensors(path / TENSORS)
+    except DamagedFileError as error:
+        raise DamagedCheckpointError(error.problem) from None
+    except (OSError, Unfit, DamagedTensorFileError) as error:
+        raise DamagedCheckpointError(f"{TENSORS}: {error}") from error
+    weights = {name: each for name, each in tensors.items() if name.startswith("network/")}
+    if name := not_finite(weights):
+        raise DamagedCheckpointError(f"{name} has values that are not finite")
     checkpoint = Checkpoint(state["epoch"], state["step"], tensors, state["extra"])
     return _upgraded(checkpoint) if state["format"] == 1 else checkpoint
 

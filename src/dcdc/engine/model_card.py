@@ -119,7 +119,10 @@ def _scores(metrics: Mapping[str, Any] | None) -> str:
     if metrics["scores"]:
         rows = {"dcdc": metrics["scores"], **metrics.get("baselines", {})}
         figures = [
-            (name, *(f"{scores[key]:.3f}" for key in ("acc", "nmi", "ari")))
+            (
+                name,
+                *(f"{scores[key]:.3f}" if key in scores else "" for key in ("acc", "nmi", "ari")),
+            )
             for name, scores in rows.items()
         ]
         lines += _table(("", "ACC", "NMI", "ARI"), figures)

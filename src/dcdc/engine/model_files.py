@@ -4,25 +4,35 @@ Every file has a format number that a later version may have to read or refuse. 
 one is of format 1: run folders were written without.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
+from dcdc.config.keys import flatten
 from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
 from dcdc.runtime.folder_contents import Contents
-from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, save_tensors
+from dcdc.runtime.tensor_files import (
+    DamagedTensorFileError,
+    load_tensors,
+    not_finite,
+    save_tensors,
+)
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError, sealed
+from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit
 
-CONFIG = "config.json"
+CONFIG = files.CONFIG.name
 WEIGHTS = "model.safetensors"
-NAMES = "names.json"
-METRICS = "metrics.json"
+NAMES = files.NAMES.name
+METRICS = files.METRICS.name
 CARD = "README.md"
-REFERENCE = "reference.npz"
+REFERENCE = files.REFERENCE.name
 """Features of some training images; a run folder has them in its sample."""
 BACKBONE = "backbone"
 """A folder: what a backbone from a file, or of transformers, is built from."""
@@ -33,6 +43,15 @@ MODEL_FOLDER = Contents((*MODEL_FILES, *EXPORTS))
 _ALWAYS_THERE = ("data", "network", "augment", "train")
 """Sections of every config of ours."""
 
+_WEIGHTS_NOTE = Record({}, {"settings": MapOf(Anything()), "backbone_files": MapOf(Text())})
+_SETTINGS_OF_ANSWERS = (
+    *("n_clusters", "data.size", "data.n_features", "augment.resize_to"),
+    *(
+        f"network.{name}"
+        for name in ("frozen", "input_size", "sobel", "over_clusters", "sub_heads")
+    ),
+)
+
 CONFIG_FORMAT = 2
 """1: of 0.1.0, whose names are read as today's (dcdc/config/renamed.py)."""
 
@@ -42,7 +61,7 @@ def write_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    config = read_json(path)
+    config = files.CONFIG.read(path)
     found = config.pop("format", 1)
     if found == 1:
         # A comparison's run names its method, and has that method's settings: none were renamed.
@@ -56,40 +75,70 @@ def is_own_config(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        config = read_json(path)
+        config = files.CONFIG.read(path)
     except InputError:
         return False
     sections = [config.get(name) for name in _ALWAYS_THERE]
     return "n_clusters" in config and all(isinstance(section, dict) for section in sections)
 
 
-def write_weights(path: Path, network: nn.Module, metadata: Mapping[str, Any]) -> None:
+def weights_note(
+    dcdc: str, config: Mapping[str, Any], backbone_files: Iterable[Path] = ()
+) -> dict[str, Any]:
+    """What weights say of themselves: settings that answers depend on, and check sums of the files
+    that the backbone is built from."""
+    settings = {key: value for key, value in flatten(config).items() if key in _SETTINGS_OF_ANSWERS}
+    files = {path.name: _digest(path) for path in backbone_files}
+    return {
+        **{"dcdc": dcdc, "n_clusters": config["n_clusters"]},
+        **{"settings": settings, "backbone_files": files},
+    }
+
+
+def write_weights(path: Path, network: nn.Module, note: Mapping[str, Any]) -> None:
     with atomic_file(path) as temporary:
-        save_tensors(temporary, network.state_dict(), {"dcdc": json.dumps(metadata)})
+        save_tensors(temporary, network.state_dict(), note)
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path, config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Those of a network with `config`: of one with other settings they are refused."""
     try:
-        tensors = load_tensors(path)
-        weights = upgraded_weights(tensors)
-        # In 0.1.0 a finished network had the projection of its features' training, too.
-        return {name: found for name, found in weights.items() if not name.startswith("parts.")}
-    except (OSError, DamagedTensorFileError) as error:
-        raise InputError(f"model file {path} is damaged: {error}") from None
+        tensors, note = load_tensors(path)
+        if name := not_finite(tensors):
+            raise DamagedTensorFileError(f"{name} has values that are not finite")
+        _WEIGHTS_NOTE.check(note, "")
+    except (DamagedTensorFileError, Unfit) as error:
+        raise DamagedFileError(
+            f"model file {path} is damaged ({error})",
+            remedy="restore it from a copy, or train again",
+        ) from None
+    now = flatten(config)
+    for key, value in note.get("settings", {}).items():
+        if now.get(key) != value:
+            raise InputError(
+                f"{path.with_name(CONFIG)} has {key} = {now.get(key)!r}, its model was trained "
+                f"with {value!r}",
+                remedy="set it back",
+            )
+    for name, digest in note.get("backbone_files", {}).items():
+        kept = path.with_name(BACKBONE) / name
+        if kept.is_file() and _digest(kept) != digest:
+            raise DamagedFileError(
+                f"{kept} was altered: it is not what the model was trained with",
+                remedy="restore it from a copy, or train again",
+            )
+    weights = upgraded_weights(tensors)
+    # In 0.1.0 a finished network had the projection of its features' training, too.
+    return {name: found for name, found in weights.items() if not name.startswith("parts.")}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:
-    _write_json(path, metrics)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"cannot read {path}: not a JSON object")
-    return content
+    _write_json(path, sealed(metrics))
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

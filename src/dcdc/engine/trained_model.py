@@ -24,7 +24,7 @@ from dcdc.engine.cluster_names import write_names
 from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.errors import InputError
-from dcdc.networks import ClusteringNetwork
+from dcdc.networks import ClusteringNetwork, find_backbone
 from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import atomic_folder, write_text
@@ -137,11 +137,12 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
+        found = self.found_backbone or self.config["network"]["backbone"]
         card = model_card(title, loading, config, metrics, self.names)
         features = self.training_features()
         with atomic_folder(path.resolve()) as folder:
-            metadata = {"dcdc": own_version(), "n_clusters": config["n_clusters"]}
-            model_files.write_weights(folder / model_files.WEIGHTS, self.network, metadata)
+            note = model_files.weights_note(own_version(), config, find_backbone(found).files)
+            model_files.write_weights(folder / model_files.WEIGHTS, self.network, note)
             if self.names:
                 write_names(folder / model_files.NAMES, self.names)
             if metrics is not None:
@@ -149,8 +150,7 @@ class TrainedModel:
             if features is not None:
                 arrays = {"features": features.astype(np.float16)}
                 write_arrays(folder / model_files.REFERENCE, arrays)
-            backbone = self.found_backbone or self.config["network"]["backbone"]
-            keep_files(backbone, folder / model_files.BACKBONE)
+            keep_files(found, folder / model_files.BACKBONE)
             write_text(folder / model_files.CARD, card)
             model_files.write_config(folder / model_files.CONFIG, config)
         return path

@@ -92,7 +92,16 @@ class Trainer:
             checkpoint = from_bytes(content) if content else None
         if checkpoint is None:
             return False
-        self._restore(checkpoint)
+        try:
+            self._restore(checkpoint)
+        except InputError:
+            raise
+        except (LookupError, ValueError, TypeError, RuntimeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(
+                f"the checkpoint does not fit the run's settings ({reason})",
+                remedy=("restore its config.json", "start a new run by {run}"),
+            ) from None
         return True
 
     def train(self, *, keep_finished: bool = False) -> None:

@@ -20,7 +20,7 @@ import torch
 
 from dcdc.data import Data, ImageSet, VectorSet, load_data
 from dcdc.engine.observer import Observer
-from dcdc.errors import InputError, Interrupted, TrainingError
+from dcdc.errors import InputError, Interrupted, TrainingError, out_of_means
 from dcdc.experiments.method_process import Relay
 from dcdc.experiments.method_runs import ENGINE_CHANGES, ERRORS, METHOD_FOLDER
 from dcdc.methods import Clustering, Context, Method
@@ -52,6 +52,11 @@ def main() -> None:
         relay.send("refused", parts={"problem": str(error)})
     except TrainingError as error:
         relay.send("failed", parts=error.within(job["asked"]["method"]).parts())
+    except (MemoryError, RuntimeError) as error:
+        known = out_of_means(error)
+        if known is None:
+            raise
+        relay.send("refused", parts=known.parts())
     else:
         relay.send("done")
 

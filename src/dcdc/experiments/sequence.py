@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from dcdc.errors import PLAIN, InputError, Interrupted, TrainingError, Words
+from dcdc.errors import PLAIN, InputError, Interrupted, TrainingError, Words, out_of_means
 from dcdc.experiments.rows import Run
 
 TIME_OVER = "time is over"
@@ -64,6 +64,7 @@ def carry_out(
 
 
 def _tell(run: Run, error: Exception, warn: Callable[[str], None], words: Words) -> str:
+    error = out_of_means(error) or error
     said = error.told(words) if isinstance(error, InputError | TrainingError) else str(error)
     fault = " ".join(said.split())
     if not isinstance(error, InputError | TrainingError | OSError):

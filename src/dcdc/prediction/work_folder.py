@@ -14,9 +14,11 @@ from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import is_leftover, write_text
 from dcdc.runtime.folder_lock import LOCK, locked_folder
 from dcdc.runtime.journal import JOURNAL, JournaledFolder
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError
 
 _FORMAT = 1
-_WHOLE, TABLE = "whole", "table"
+_WHOLE, TABLE = files.WHOLE_PREDICTION.name, "table"
 _OWN_FILES = (JOURNAL, _WHOLE, TABLE, LOCK, "lock")
 """The last one is the lock of 0.1.0."""
 
@@ -42,12 +44,21 @@ class WorkFolder(JournaledFolder):
         """Takes over what an earlier start left, up to the last block that is vouched for."""
         self._refuse_other_files()
         found = self.load()
-        if found is None:  # nothing there, or nothing that says what it is
-            (self.path / _WHOLE).unlink(missing_ok=True)
-        elif found != self.header:
+        if found is not None and found != self.header:
             raise self._other_meaning(found)
-        if not self.is_whole:
+        if not self._is_as_finished():
+            (self.path / _WHOLE).unlink(missing_ok=True)
             self.keep(self.n_good_blocks())
+
+    def _is_as_finished(self) -> bool:
+        """As far as its parts have not left for their places."""
+        try:
+            n_blocks = files.WHOLE_PREDICTION.read(self.path / _WHOLE)["n_blocks"]
+        except DamagedFileError:  # or not there
+            return False
+        here = [name for name in ("rows", "clusters") if self.part(name).exists()]
+        good = (self.n_good_pieces(name) == n_blocks for name in here)
+        return len(self.entries) == n_blocks and all(good)
 
     def _refuse_other_files(self) -> None:
         for file in self.path.iterdir():
@@ -73,7 +84,8 @@ class WorkFolder(JournaledFolder):
         )
 
     def finish(self) -> None:
-        write_text(self.path / _WHOLE, "")
+        content = {"n_blocks": len(self.entries)}
+        write_text(self.path / _WHOLE, files.WHOLE_PREDICTION.text(content))
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

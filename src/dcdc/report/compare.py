@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
 _LINES = ("-", "--", ":", "-.")
-_NEEDED = ("n_images", "n_clusters", "scores", "epochs", "seed", "training_seconds", "device")
 _NOT_COMPARED = ("data.source", "train.seed")  # told elsewhere on the page
 
 
@@ -165,14 +164,10 @@ def read_runs(folders: "Sequence[RunFolder]") -> list[ComparedRun]:
     names = [place.name for place in places]
     if len(set(names)) < len(names):
         names = [str(folder.path) for folder in folders]
-    runs = []
-    for name, folder in zip(names, folders, strict=True):
-        facts = read_facts(folder)
-        missing = [key for key in _NEEDED if key not in facts.metrics]
-        if missing:
-            raise InputError(f"{folder.metrics_file} has no {missing[0]}: is it of a finished run?")
-        runs.append(ComparedRun(name, facts, read_sample(folder)))
-    return runs
+    return [
+        ComparedRun(name, read_facts(folder), read_sample(folder))
+        for name, folder in zip(names, folders, strict=True)
+    ]
 
 
 def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:

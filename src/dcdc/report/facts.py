@@ -3,9 +3,8 @@
 Shapes: N images, n of the sample, v of its views, D features, K clusters.
 """
 
-import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,12 @@ from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
+from dcdc.stored import files
+from dcdc.stored.schema import Unfit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
 
@@ -99,10 +102,12 @@ def read_facts(folder: "RunFolder") -> RunFacts:
     columns = set(table.column_names)
     has_targets = "target" in columns
     has_runner_up = {"runner_up", "runner_up_confidence"} <= columns
+    metrics = folder.read_metrics()
+    _require_fit(folder, table, metrics)
     return RunFacts(
         path=folder.path,
         config=folder.read_flat_config(),
-        metrics=folder.read_metrics(),
+        metrics=metrics,
         history=folder.read_history(),
         names=table.column("name").to_pylist(),
         assignments=table.column("cluster").to_numpy().astype(np.int64),
@@ -119,11 +124,27 @@ def read_facts(folder: "RunFolder") -> RunFacts:
     )
 
 
+def _require_fit(folder: "RunFolder", table: "pa.Table", metrics: Mapping[str, Any]) -> None:
+    """Files of two runs in one folder would be a report of neither."""
+    n_images, n_clusters = metrics["n_images"], metrics["n_clusters"]
+    clusters = table["cluster"].to_numpy()
+    problem = None
+    if table.num_rows != n_images:
+        problem = f"{table.num_rows} images, {folder.metrics_file.name} {n_images}"
+    elif clusters.min() < 0 or clusters.max() >= n_clusters:
+        problem = f"clusters {clusters.min()} to {clusters.max()}, of {n_clusters} that there are"
+    elif not np.isfinite(table["confidence"].to_numpy()).all():
+        problem = "confidences that are no numbers"
+    if problem:
+        raise InputError(
+            f"{folder.assignments_file} has {problem}: restore both from one copy, or train again"
+        )
+
+
 def _read_skipped(path: Path) -> list[tuple[str, str]]:
-    if not path.is_file():
+    if not path.exists():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [(row["name"], row["reason"]) for row in csv.DictReader(file)]
+    return [(row["name"], row["reason"]) for row in files.SKIPPED.read(path)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,47 +203,14 @@ class RunSample:
 
 def read_sample(folder: "RunFolder") -> RunSample | None:
     """None where the run has none; a file that does not fit the run is refused."""
-    arrays = folder.read_sample()
+    metrics = folder.read_metrics()
+    arrays = folder.read_sample(K=metrics["n_clusters"])
     if arrays is None:
         return None
-    metrics = folder.read_metrics()
-    problem = _problem(arrays, int(metrics["n_images"]), int(metrics["n_clusters"]))
-    if problem:
-        raise InputError(
-            f"sample file {folder.sample_file} does not fit its run ({problem}): remove it, and "
-            "dcdc report makes it again"
-        )
-    as_float = {name: arrays[name].astype(np.float32) for name in arrays if "rows" not in name}
-    return RunSample(
-        rows=arrays["rows"].astype(np.int64),
-        features=as_float["features"],
-        assign=as_float["assign"],
-        view_rows=arrays["view_rows"].astype(np.int64),
-        view_assign=as_float["view_assign"],
-        view_assign_perturbed=as_float["view_assign_perturbed"],
-    )
-
-
-def _problem(arrays: dict[str, np.ndarray], n_images: int, n_clusters: int) -> str | None:
-    missing = [field.name for field in fields(RunSample) if field.name not in arrays]
-    if missing:
-        return f"it has no {missing[0]}"
     for name in ("rows", "view_rows"):
-        rows = arrays[name]
-        if rows.ndim != 1 or rows.dtype.kind != "i" or not len(rows):
-            return f"{name} are not positions"
-        if rows[0] < 0 or rows[-1] >= n_images or (np.diff(rows) <= 0).any():
-            return f"{name} are not rising positions among {n_images} images"
-    n_rows, n_views = len(arrays["rows"]), len(arrays["view_rows"])
-    wanted = {
-        "features": (n_rows, arrays["features"].shape[-1] if arrays["features"].ndim else 0),
-        "assign": (n_rows, n_clusters),
-        "view_assign": (n_views, n_clusters),
-        "view_assign_perturbed": (n_views, n_clusters),
-    }
-    for name, shape in wanted.items():
-        if arrays[name].shape != shape or arrays[name].dtype.kind != "f":
-            return f"{name} has shape {arrays[name].shape} instead of {shape}"
-        if not np.isfinite(arrays[name]).all():
-            return f"{name} has values that are not finite"
-    return None
+        rows, n_images = arrays[name], metrics["n_images"]
+        if not len(rows) or rows[0] < 0 or rows[-1] >= n_images or (np.diff(rows) <= 0).any():
+            error = Unfit(name, f"are not rising positions among {n_images} images")
+            raise files.SAMPLE.damaged(folder.sample_file, error)
+    kinds = {"i": np.int64, "f": np.float32}
+    return RunSample(**{name: each.astype(kinds[each.dtype.kind]) for name, each in arrays.items()})

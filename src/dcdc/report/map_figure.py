@@ -19,7 +19,9 @@ from threadpoolctl import threadpool_limits
 from dcdc.report.facts import RunSample
 from dcdc.report.figures import Theme
 from dcdc.report.matching import matched_order, natural_order, short
-from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
+from dcdc.runtime.array_files import write_arrays
+from dcdc.stored import files
+from dcdc.stored.reading import DamagedFileError
 
 if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
@@ -62,11 +64,11 @@ def layout_of(folder: "RunFolder", sample: RunSample, seed: int) -> dict[str, ND
     """The layout of a run's sample, from `map.npz` unless the sample is another by now."""
     digest = _digest(sample, seed)
     try:
-        kept = read_arrays(folder.map_file)
-    except DamagedArraysError:  # or not there: it is made again either way
-        kept = {}
-    if kept.get("digest", np.array("")).tolist() == digest:
-        return {name: kept[name] for name in (T_SNE, PCA) if name in kept}
+        kept = files.MAP.read(folder.map_file, n=len(sample.rows))
+        if kept["digest"].tolist() == digest:
+            return {name: kept[name] for name in (T_SNE, PCA) if name in kept}
+    except DamagedFileError:  # or not there: it is made again either way
+        pass
     layouts = lay_out(sample.features, seed)
     write_arrays(folder.map_file, {"rows": sample.rows, **layouts, "digest": np.array(digest)})
     return layouts

@@ -191,6 +191,8 @@ def _details(facts: RunFacts) -> list[tuple[str, str]]:
 def _shape(metrics: Mapping[str, Any]) -> str:
     if "n_features" in metrics:
         return f"of {metrics['n_features']} numbers"
+    if "image_shape" not in metrics:
+        return ""
     height, width, channels = metrics["image_shape"]
     colour = "grey" if channels == 1 else "colour"
     return f"of {height} \N{MULTIPLICATION SIGN} {width}, {colour}"

@@ -5,7 +5,6 @@ per block: counts of rows, the rows that were left out, and the length and check
 of every file. What no line vouches for is cut off and made again.
 """
 
-import json
 import os
 import zlib
 from collections import Counter
@@ -16,8 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dcdc.runtime.atomic_files import write_text
+from dcdc.stored.files import JOURNAL as JOURNAL_LINES
+from dcdc.stored.files import JOURNAL_HEADER
+from dcdc.stored.reading import opened_regular
+from dcdc.stored.schema import Unfit
 
-JOURNAL = "journal"
+JOURNAL = JOURNAL_LINES.name
 Skips = tuple[tuple[int, str], ...]
 """Rows of the source that were left out, and why."""
 
@@ -34,14 +37,14 @@ class Entry:
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> "Entry":
-        counts = {name: int(line[name]) for name in ("n_read", "n_kept", *line) if name[:2] == "n_"}
-        skipped = tuple((int(row), str(why)) for row, why in line["skipped"])
-        pieces = {name: (int(n), int(crc)) for name, (n, crc) in line["pieces"].items()}
+        counts = {name: count for name, count in line.items() if name[:2] == "n_"}
+        skipped = tuple((row, why) for row, why in line["skipped"])
+        pieces = {name: (n, crc) for name, (n, crc) in line["pieces"].items()}
         return cls(counts, skipped, pieces)
 
     def line(self) -> str:
         content = {**self.counts, "skipped": self.skipped, "pieces": self.pieces}
-        return json.dumps(content) + "\n"
+        return JOURNAL_LINES.text(content)
 
 
 class JournaledFolder:
@@ -68,11 +71,14 @@ class JournaledFolder:
 
     def load(self) -> Mapping[str, Any] | None:
         """The header that lies there; its entries become ours if it is our header."""
-        lines = json_lines(self.journal)
-        if lines and lines[0] == self.header:
-            for entry in _entries(lines[1:]):
+        header, entries = JOURNAL_LINES.headed_lines(self.journal, JOURNAL_HEADER)
+        if header == self.header:
+            for entry in map(Entry.read, entries):
+                n_read = self.n_read + entry.counts["n_read"]
+                if any(row >= n_read for row, _ in entry.skipped):
+                    break
                 self.count(entry)
-        return lines[0] if lines else None
+        return header
 
     def count(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -86,20 +92,21 @@ class JournaledFolder:
 
     def n_good_blocks(self) -> int:
         """Reads every check sum; the number of blocks before the first bad one."""
-        return min(self._n_good_pieces(name) for name in self.heads)
+        return min(self.n_good_pieces(name) for name in self.heads)
 
-    def _n_good_pieces(self, name: str) -> int:
+    def n_good_pieces(self, name: str) -> int:
         head = self.heads[name]
         try:
-            with (self.path / name).open("rb") as file:
+            with opened_regular(self.path / name) as file:
                 if file.read(len(head)) != head:
                     return 0
+                n_bytes = os.fstat(file.fileno()).st_size
                 for number, entry in enumerate(self.entries):
                     length, crc = entry.pieces.get(name, (-1, 0))
-                    piece = file.read(max(0, length))
+                    piece = file.read(length) if 0 <= length <= n_bytes else b""
                     if len(piece) != length or zlib.crc32(piece) != crc:
                         return number
-        except FileNotFoundError:
+        except (FileNotFoundError, Unfit):
             return 0
         return len(self.entries)
 
@@ -107,13 +114,15 @@ class JournaledFolder:
     def appending(self) -> Iterator["Appender"]:
         """Cuts the files after the last entry; what follows it is on the disk at the end."""
         with ExitStack() as stack:
+            for name in self.heads:
+                _clear_the_way(self.path / name)
             # Unbuffered: pieces are in their files before the line that vouches for them.
             files = {
                 name: stack.enter_context((self.path / name).open("ab", 0)) for name in self.heads
             }
             for name, file in files.items():
                 self._cut(name, file)
-            lines = [json.dumps(self.header) + "\n", *(entry.line() for entry in self.entries)]
+            lines = [JOURNAL_HEADER.text(self.header), *(entry.line() for entry in self.entries)]
             write_text(self.journal, "".join(lines))
             yield Appender(self, files, stack.enter_context(self.journal.open("ab", 0)))
             for file in files.values():
@@ -144,30 +153,10 @@ class Appender:
         self._folder.count(entry)
 
 
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    """Whole objects up to the first line that is none."""
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    lines: list[dict[str, Any]] = []
-    for line in text.splitlines():
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            break
-        if not isinstance(found, dict):
-            break
-        lines.append(found)
-    return lines
-
-
-def _entries(lines: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
-    for line in lines:
-        try:
-            yield Entry.read(line)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return
+def _clear_the_way(path: Path) -> None:
+    """A pipe in the place of a file would be waited for."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.unlink()
 
 
 def _write(file: BinaryIO, content: bytes) -> None:

@@ -164,7 +164,7 @@ def test_weights_that_do_not_fit(model_folder):
     [
         ("config.json", "{}", "transformers cannot read"),
         ("config.json", '{"model_type": "bert"}', "is no model of images"),
-        ("preprocessor_config.json", "{", "is not JSON"),
+        ("preprocessor_config.json", "{", "is no JSON"),
         ("preprocessor_config.json", "{}", "has no image_mean"),
     ],
 )

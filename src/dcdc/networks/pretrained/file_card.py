@@ -15,12 +15,13 @@ from typing import Any
 from dcdc.errors import InputError
 from dcdc.networks.backbones import Pretrained
 from dcdc.networks.pretrained.training_data import UNKNOWN
+from dcdc.stored.files import BACKBONE_SETTINGS
 
 
 def read_card(path: Path, inside: Mapping[str, str], size: int | None, name: str) -> Pretrained:
     """Of the model file `path`; `inside` is what it holds of itself, `size` its input's side."""
     beside = card_path(path)
-    card = {**_values(inside), **(read_settings(beside) if beside.is_file() else {})}
+    card = {**_values(inside), **_read(beside)}
     mean, std = _three(card.get("mean")), _three(card.get("std"))
     if mean is None or std is None or min(std) <= 0:
         raise InputError(
@@ -58,20 +59,13 @@ def _values(inside: Mapping[str, str]) -> dict[str, Any]:
     for key, text in inside.items():
         try:
             found[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key] = text
     return found
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """Of a JSON file."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} holds no settings")
-    return found
+def _read(path: Path) -> dict[str, Any]:
+    return BACKBONE_SETTINGS.read(path) if path.exists() else {}
 
 
 def _three(values: Any) -> tuple[float, ...] | None:

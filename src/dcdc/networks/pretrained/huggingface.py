@@ -16,7 +16,6 @@ from torch import nn
 
 from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.file_card import read_settings
 from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import licence_named, of_name
@@ -28,6 +27,7 @@ from dcdc.networks.pretrained.weight_files import (
     read_safetensors,
     require_file,
 )
+from dcdc.stored.files import BACKBONE_SETTINGS
 
 CONFIG_FILE = "config.json"
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
@@ -77,7 +77,7 @@ def hugging_face_backbone(rest: str) -> Backbone:
             " normalised",
             remedy="place it beside config.json",
         )
-    told = _told(place, read_settings(processor), config)
+    told = _told(place, BACKBONE_SETTINGS.read(processor), config)
     build = partial(VisionTower, transformers, config, place.spec)
     files = (place.file(CONFIG_FILE), processor)
     return Backbone(build, load_weights=partial(_load, place), pretrained=told, files=files)

@@ -1,0 +1,1 @@
+"""Files that are read back: what each may hold, and one reader for each kind of file."""

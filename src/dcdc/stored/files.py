@@ -1,0 +1,194 @@
+"""Every file of ours that is read back, and what it may hold.
+
+What a person may edit (`config.json`, `names.json` and, of results, anything that its check sum is
+taken out of) is checked by its schema alone. What can be made again is, where it is damaged.
+"""
+
+import pyarrow as pa
+
+from dcdc.stored.arrays import Array, StoredArrays
+from dcdc.stored.reading import StoredCsv, StoredFile, StoredJson, StoredLines
+from dcdc.stored.schema import (
+    Anything,
+    Flag,
+    ListOf,
+    MapOf,
+    Maybe,
+    Number,
+    OneOf,
+    Record,
+    Row,
+    Text,
+    Whole,
+)
+from dcdc.stored.tables import Column, StoredTable
+
+_RESTORE = "restore it from a copy, or train again"
+_MADE_AGAIN = "remove it, and it is made again"
+
+CONFIG = StoredJson(
+    "config.json",
+    Record(
+        {},
+        {
+            "n_clusters": Maybe(Whole()),
+            **{section: MapOf(Anything()) for section in ("data", "network", "augment", "train")},
+            "phases": ListOf(Anything()),
+            **{"method": Text(), "seed": Whole(), "settings": MapOf(Anything())},
+        },
+    ),
+    "mend it, or restore it from a copy",
+)
+"""The settings themselves are checked by dcdc.config, which knows their types and ranges."""
+
+BACKBONE_SETTINGS = StoredJson("backbone/*.json", Record({}), "mend it, or get it again")
+"""Of a backbone from elsewhere, in the words of whoever made it."""
+
+_SCORES = Record(dict.fromkeys(("acc", "nmi", "ari"), Number()), others=Number())
+_PRETRAINED = Record(
+    {"name": Text(), "licence": Text(), "trained_on": Text(), "uses_labels": Maybe(Flag())}
+)
+METRICS = StoredJson(
+    "metrics.json",
+    Record(
+        {
+            **{"n_images": Whole(1), "n_clusters": Whole(1), "scores": Maybe(_SCORES)},
+            **{"epochs": Maybe(Whole()), "seed": Whole(), "training_seconds": Number()},
+            **{"device": Text(), "dcdc": Text()},
+            "health": Record(
+                {
+                    **{"sizes": ListOf(Whole()), "active_clusters": Whole()},
+                    **dict.fromkeys(
+                        ("largest_share", "entropy_of_mean", "mean_confidence"), Number()
+                    ),
+                }
+            ),
+        },
+        {
+            **{"n_classes": Maybe(Whole()), "n_features": Whole(1), "method": Text()},
+            "image_shape": ListOf(Whole(1), length=3),
+            "backbone": Maybe(
+                Record({"name": Text()}, {"frozen": Flag(), "pretrained": Maybe(_PRETRAINED)})
+            ),
+            "baselines": MapOf(MapOf(Number())),
+            "phases": ListOf(Record({"name": Text()}, {"label": Text(), "color": Text()})),
+            **{"torch": Text(), "scikit-learn": Text(), "commit": Maybe(Text())},
+            **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
+            "processes": Whole(1),
+        },
+    ),
+    f"{_RESTORE}; if you edited it, take its checksum out",
+)
+
+HISTORY = StoredLines(
+    "history.jsonl",
+    Record(
+        {"epoch": Whole(1), "seconds": Number()},
+        {
+            **{"phase": Text(), "sizes": ListOf(Whole()), "warnings": ListOf(Text())},
+            "active_clusters": Whole(),
+        },
+        others=Maybe(Number()),
+    ),
+    "restore it from a copy, or take out that line and those after it",
+)
+
+NAMES = StoredJson(
+    "names.json",
+    Record({"format": OneOf((1,)), "clusters": MapOf(Text())}),
+    'it should read {{"format": 1, "clusters": {{"0": "cats"}}}}, as the report page saves it; if '
+    "you edited it, take its checksum out",
+)
+
+CHECKPOINT_STATE = StoredJson(
+    "state.json",
+    Record(
+        {
+            **{"format": OneOf((1, 2)), "epoch": Whole(), "step": Whole(), "sha256": Text()},
+            "extra": Record(
+                {"term_counts": MapOf(Whole())}, {"n_images": Whole(), "n_extra": Whole()}
+            ),
+        }
+    ),
+    "remove its folder, and an older checkpoint is taken",
+)
+
+ASSIGNMENTS = StoredTable(
+    "assignments.parquet",
+    {
+        **{"name": Column(pa.string()), "cluster": Column(pa.int32())},
+        "confidence": Column(pa.float32()),
+        "target": Column(pa.string(), is_needed=False),
+        "runner_up": Column(pa.int32(), is_needed=False),
+        "runner_up_confidence": Column(pa.float32(), is_needed=False),
+    },
+    _RESTORE,
+)
+
+SKIPPED = StoredCsv("skipped.csv", ("name", "reason"), "remove it, or train again")
+
+SAMPLE = StoredArrays(
+    "sample.npz",
+    {
+        **{"rows": Array("i", ("n",)), "features": Array("f", ("n", "D"))},
+        **{"assign": Array("f", ("n", "K")), "view_rows": Array("i", ("v",))},
+        "view_assign": Array("f", ("v", "K")),
+        "view_assign_perturbed": Array("f", ("v", "K")),
+    },
+    "remove it, or make it again by dcdc report",
+)
+
+REFERENCE = StoredArrays(
+    "reference.npz",
+    {"features": Array("f", ("n", "D"))},
+    "remove it, and out-of-distribution images are no longer told",
+)
+
+MAP = StoredArrays(
+    "map.npz",
+    {
+        **{"digest": Array("U"), "rows": Array("i", ("n",)), "PCA": Array("f", ("n", 2))},
+        "t-SNE": Array("f", ("n", 2), is_needed=False),
+    },
+    _MADE_AGAIN,
+)
+
+CACHE_NOTE = StoredJson(
+    "KEY.note",
+    Record({"shape": Row((Whole(1, 2**16), Whole(1, 2**16), OneOf((1, 3))))}),
+    _MADE_AGAIN,
+    needs_checksum=True,
+)
+
+CACHE_DONE = StoredJson(
+    "done",
+    Record({"bytes": Whole(), "changed": Whole(), "journal": Whole()}),
+    _MADE_AGAIN,
+)
+
+JOURNAL_HEADER = StoredJson("journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN)
+JOURNAL = StoredLines(
+    "journal",
+    Record(
+        {
+            **{"n_read": Whole(), "n_kept": Whole()},
+            "skipped": ListOf(Row((Whole(), Text()))),
+            "pieces": MapOf(Row((Whole(), Whole(0, 2**32 - 1)))),
+        },
+        others=Whole(),
+    ),
+    _MADE_AGAIN,
+)
+
+WHOLE_PREDICTION = StoredJson("whole", Record({"n_blocks": Whole()}), _MADE_AGAIN)
+
+STORED_FILES: dict[str, StoredFile] = {
+    file.name: file
+    for file in (
+        *(CONFIG, METRICS, HISTORY, NAMES, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE, REFERENCE, MAP),
+        *(SKIPPED, BACKBONE_SETTINGS),
+        *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
+    )
+}
+"""By name. `model.safetensors` and `tensors.safetensors` have no schema but the network's own, and
+are read by dcdc.runtime.tensor_files."""
