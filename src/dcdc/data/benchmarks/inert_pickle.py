@@ -12,7 +12,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class _InertUnpickler(pickle._Unpickler):
 
     stack: list[Any]
     pop_mark: Callable[[], list[Any]]
-    dispatch: dict[int, Callable[[Any], None]] = dict(pickle._Unpickler.dispatch)  # type: ignore[assignment]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
 
     def load_dict(self) -> None:
         items = self.pop_mark()
