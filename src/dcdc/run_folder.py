@@ -1,7 +1,5 @@
 """The run folder: the unit of everything that lasts, and the names of what lies in it."""
 
-import csv
-import io
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.array_files import DamagedArraysError, read_arrays, write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.csv_text import csv_lines
 
 
 class RunFolder:
@@ -186,11 +185,7 @@ class RunFolder:
 
 def skipped_table(skipped: Iterable[tuple[str, str]]) -> str:
     """Of names and reasons, as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("name", "reason"))
-    writer.writerows(skipped)
-    return text.getvalue()
+    return csv_lines([("name", "reason"), *skipped])
 
 
 def write_assignments(

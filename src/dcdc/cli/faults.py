@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError, PeerLostError, TrainingError
+from dcdc.printable import shown
 from dcdc.runtime.launch import Launch, read_launch
 
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
@@ -39,7 +40,7 @@ def exit_codes() -> Iterator[None]:
 
 def stop(message: str, code: int) -> NoReturn:
     """A message is one line, whatever a library put into it, and of several processes one's."""
-    line = " ".join(message.split())
+    line = shown(" ".join(message.split()))
     try:
         launch = read_launch()
     except InputError:

@@ -20,6 +20,7 @@ from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 PATH_COLUMNS = ("path", "file", "filename", "file_name", "image", "img")
 LABEL_COLUMNS = ("label", "labels", "class", "target")
@@ -76,7 +77,7 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
 
 def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listing:
     """Image files in the order given, each named by its path; one may come more than once."""
-    names = tuple(map(str, files))
+    names = tuple(utf8_name(str(file)) for file in files)
 
     def encoded(start: int) -> Iterator[Encoded]:
         for file in files[start:]:

@@ -16,6 +16,7 @@ from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
+from dcdc.runtime.csv_text import unguarded
 
 if TYPE_CHECKING:
     from dcdc.data.vector_set import Data
@@ -123,7 +124,8 @@ def _read_skipped(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
-        return [(row["name"], row["reason"]) for row in csv.DictReader(file)]
+        rows = csv.DictReader(file)
+        return [(unguarded(row["name"]), unguarded(row["reason"])) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
