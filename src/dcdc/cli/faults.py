@@ -17,7 +17,8 @@ SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
 @contextmanager
 def exit_codes() -> Iterator[None]:
     try:
-        yield
+        with _own_end_of_pipe():
+            yield
     except InputError as error:
         stop(error.told(COMMAND_LINE), 2)
     except TrainingError as error:
@@ -27,7 +28,7 @@ def exit_codes() -> Iterator[None]:
     except KeyboardInterrupt:
         stop("interrupted", 130)
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        sys.stderr.close()
+        _write_nowhere(sys.stdout.fileno())  # or what is left would be tried again at the end
         sys.exit(0)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
@@ -36,6 +37,23 @@ def exit_codes() -> Iterator[None]:
             "stays, so mend this and go on with --resume",
             2,
         )
+
+
+@contextmanager
+def _own_end_of_pipe() -> Iterator[None]:
+    """Click would say 1 for it."""
+    try:
+        yield
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
+
+
+def _write_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -15,8 +15,8 @@ from dcdc.runtime.atomic_files import file_lock, write_text
 from dcdc.runtime.journal import JOURNAL, JournaledFolder
 
 _FORMAT = 1
-_WHOLE, _LOCK, TABLE = "whole", "lock", "table"
-_OWN_FILES = (JOURNAL, _WHOLE, _LOCK, TABLE)
+_WHOLE, _LOCK, TABLE, SKIPPED = "whole", "lock", "table", "skipped"
+_OWN_FILES = (JOURNAL, _WHOLE, _LOCK, TABLE, SKIPPED)
 
 
 class WorkFolder(JournaledFolder):
@@ -71,10 +71,37 @@ class WorkFolder(JournaledFolder):
         )
 
     def finish(self) -> None:
+        """All rows are there, if nobody has taken them away meanwhile."""
+        for name, head in self.heads.items():
+            wanted = len(head) + sum(entry.pieces[name][0] for entry in self.entries)
+            if not self.part(name).is_file() or self.part(name).stat().st_size != wanted:
+                raise self.taken_away()
         write_text(self.path / _WHOLE, "")
+
+    def taken_away(self) -> InputError:
+        """What there is of no use goes, too."""
+        self.keep(0)
+        self.remove()
+        return InputError(
+            f"{self.path} was removed or changed while a prediction worked in it: leave it alone, "
+            "and start again"
+        )
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_as(self, done: Path) -> None:
+        """The name alone tells that all is done, whoever is killed while the rest goes."""
+        try:
+            self.path.rename(done)
+        except OSError:  # somebody has a folder of that name
+            self.remove()
+        else:
+            remove_done(done)
+
+
+def remove_done(done: Path) -> None:
+    shutil.rmtree(done, ignore_errors=True)
 
 
 @contextmanager
