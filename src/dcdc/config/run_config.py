@@ -124,11 +124,15 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"config {path} is no regular file: give a TOML file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read config {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"config {path} is nested too deep: give sections and values") from None
+    except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
         raise InputError(f"config {path} is not valid TOML: {error}") from None
 
 

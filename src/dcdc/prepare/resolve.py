@@ -19,6 +19,8 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
     """Fills in what images or feature vectors decide, and refuses what they, or the processes,
     cannot bear."""
     n_images = image_set.n_images
+    if n_images < 2:
+        raise InputError("there is one image alone, and nothing to group: give more")
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(

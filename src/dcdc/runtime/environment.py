@@ -6,6 +6,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from dcdc.errors import InputError
+
 COMMIT_VARIABLE = "DCDC_COMMIT"
 """What says the commit where the code is no clone."""
 _GIT_SECONDS = 5
@@ -45,6 +47,17 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+def expanded(path: str | Path) -> Path:
+    """With the home folder in the place of `~`, where that is known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        user = str(path).partition("/")[0]
+        raise InputError(
+            f"{user} in {path} stands for no home folder that is known here: write it out"
+        ) from None
 
 
 def available_cores() -> int:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 _MOST_BYTES = 2**30  # the biggest original, CIFAR-100's train, has 155 MB
@@ -39,7 +40,7 @@ def load_inert(path: Path) -> Any:
     Strings of Python 2 come as bytes. An array deeper down stays a stand-in.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if require_regular(path).stat().st_size > _MOST_BYTES:
             raise pickle.UnpicklingError("it is far too big")
         data = path.read_bytes()
         _check_opcodes(data)
