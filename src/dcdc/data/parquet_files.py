@@ -81,7 +81,7 @@ def opened(path: Path) -> Iterator["pq.ParquetFile"]:
 
 
 def _files(source: Path) -> list[tuple[str, Path]]:
-    if not source.is_dir():
+    if source.exists() and not source.is_dir():
         require_regular(source)
         return [(source.name, source.absolute())]
     root = source.resolve()
