@@ -12,6 +12,7 @@ from dcdc.errors import InputError
 from dcdc.networks import Pretrained, find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
+from dcdc.prepare.memory import check_memory
 from dcdc.runtime.device import autocast, pick_device, usual_precision
 
 
@@ -50,6 +51,7 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
     original_copy(resolved)
     perturbed_copy(resolved, 1)
     autocast(device, precision)
+    check_memory(resolved, image_set, device)
     return resolved
 
 

@@ -5,13 +5,19 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dcdc.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 COMMIT_VARIABLE = "DCDC_COMMIT"
 """What says the commit where the code is no clone."""
 _GIT_SECONDS = 5
 _STATUS = Path("/proc/self/status")
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
 
 
 def own_version() -> str:
@@ -64,6 +70,34 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def free_memory(device: "torch.device") -> int | None:
+    """Bytes that a process may still take there: of the machine, within the limit of its group;
+    None where nobody says."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = [each for each in (_free_of_machine(), _free_of_group()) if each is not None]
+    return min(found, default=None)
+
+
+def _free_of_machine() -> int | None:
+    try:
+        text = _MEMORY.read_text(encoding="ascii", errors="replace")
+        return 1024 * int(text.partition("MemAvailable:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _free_of_group() -> int | None:
+    """By Linux's control groups, as containers have them."""
+    try:
+        most, used = ((_GROUP / f"memory.{name}").read_text() for name in ("max", "current"))
+        return max(0, int(most) - int(used))
+    except (OSError, ValueError):  # no such group, or "max"
+        return None
 
 
 def peak_memory_mb() -> float:
