@@ -89,3 +89,33 @@ print(len(found.skipped))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ["images", "vectors"])
+def test_a_file_that_is_cut_while_it_is_mapped_is_one_line(kind, tmp_path):
+    """In a process of its own: the kernel's answer to reading a lost page is SIGBUS."""
+    shape, dtype = ((9000, 96, 96), np.uint8) if kind == "images" else ((40_000, 512), np.float32)
+    file = tmp_path / "big.npy"
+    mapped = np.lib.format.open_memmap(file, "w+", dtype, shape)
+    mapped[::100] = 7
+    del mapped
+    script = f"""
+import os
+from dcdc.data.image_stream import open_stream
+from dcdc.data.vector_stream import open_vector_stream
+from dcdc.errors import InputError
+file = {str(file)!r}
+if {kind == "images"}:
+    stream = open_stream(file, size=96, channels=1)
+else:
+    stream = open_vector_stream(file, n_features=512)
+blocks = stream.read(0, 100)
+next(blocks)
+os.truncate(file, 2**20)
+try:
+    list(blocks)
+except InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "was cut short while it was in use" in done.stdout, (done.returncode, done.stderr)

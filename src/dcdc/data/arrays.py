@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dcdc.data.decode import square_images
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.image_set import MIN_SIDE, ImageSet, check_side, numbered_names
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.regular_files import require_regular
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.targets import encode_targets
@@ -226,5 +226,6 @@ def _blocks(images: NDArray[Any], first: int = 0) -> Iterator[slice]:
     """Slices over N, so that a mapped array is never in memory as a whole."""
     step = max(1, _BLOCK_BYTES // images[0].nbytes)
     for start in range(first, len(images), step):
+        require_whole(images)
         yield slice(start, start + step)
         release_pages(images)

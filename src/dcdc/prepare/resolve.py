@@ -14,6 +14,9 @@ from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
 from dcdc.prepare.memory import check_memory
 from dcdc.runtime.device import autocast, pick_device, usual_precision
+from dcdc.runtime.environment import available_cores
+
+_MOST_THREADS_A_CORE = 8
 
 
 def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
@@ -37,6 +40,11 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
     if has_stored_features(network):
         _check_phases_of_vectors(config, has_copies=has_copies)
     train = config.train
+    if train.threads > _MOST_THREADS_A_CORE * available_cores():
+        raise InputError(
+            f"{train.threads} threads would stand in each other's way on {available_cores()} cores",
+            remedy="lower {train.threads}",
+        )
     device = pick_device(train.device)
     precision = resolve_precision(train.precision, device, network)
     resolved = replace(
