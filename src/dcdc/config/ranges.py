@@ -6,7 +6,6 @@ What checks a config, `dcdc presets NAME` and the table in the docs all read it 
 import typing
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
 
 from dcdc.errors import InputError
 
@@ -55,9 +54,10 @@ SHARE = Range(0, 1)
 """A probability, or a part of a whole."""
 
 
-def check_ranges(section: str, settings: Any) -> None:
+def check_ranges(section: str, settings: object) -> None:
     """Refuses the first value outside its range, as `section.key`."""
-    for name, allowed in ranges_of(type(settings)).items():
+    kind: type = type(settings)
+    for name, allowed in ranges_of(kind).items():
         value = getattr(settings, name)
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         if not all(map(allowed.holds, values)):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COMMIT_VARIABLE = "DCDC_COMMIT"
 """What says the commit where the code is no clone."""
 _GIT_SECONDS = 5
+_SPIN_COUNT = "GOMP_SPINCOUNT"
 _STATUS = Path("/proc/self/status")
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")
@@ -64,6 +65,13 @@ def expanded(path: str | Path) -> Path:
         raise InputError(
             f"{user} in {path} stands for no home folder that is known here: write it out"
         ) from None
+
+
+def bound_spinning() -> None:
+    """Threads of OpenMP wait for each other by spinning, and beside a busy process they spin while
+    the one they wait for has no core. Asked before torch is loaded; a person's own choice stays."""
+    if not {_SPIN_COUNT, "OMP_WAIT_POLICY"} & os.environ.keys():
+        os.environ[_SPIN_COUNT] = "10000"  # of 300,000: benchmarks/spinning.py
 
 
 def available_cores() -> int:
