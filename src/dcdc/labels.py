@@ -27,6 +27,7 @@ def label_array(values: ArrayLike, where: str) -> NDArray[Any]:
         items = array.tolist() if hasattr(values, "dtype") else list(values)  # type: ignore[arg-type]
         for kind in (str, (int, np.integer)):
             if all(isinstance(item, kind) for item in items):
+                _require_text(items, where)
                 return np.array(items)
         found = "mixed or missing values"
     elif array.dtype.kind == "f" and np.isnan(array).any():
@@ -34,3 +35,15 @@ def label_array(values: ArrayLike, where: str) -> NDArray[Any]:
     else:
         found = f"type {array.dtype}"
     raise InputError(f"{where} has {found}: labels must be all integers or all strings")
+
+
+def _require_text(items: list[Any], where: str) -> None:
+    """Half a character can be held in memory and written nowhere."""
+    for at, item in enumerate(items):
+        try:
+            str(item).encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{where} has {item!a:.60} at position {at}, which is no text: labels must be text "
+                "that can be written"
+            ) from None

@@ -1,7 +1,5 @@
 """The run folder: the unit of everything that lasts, and the names of what lies in it."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.csv_text import csv_lines
 from dcdc.runtime.folder_contents import Contents
 from dcdc.runtime.folder_lock import locked_folder
 from dcdc.stored import files
@@ -229,11 +228,7 @@ def _is_as_new(path: Path) -> bool:
 
 def skipped_table(skipped: Iterable[tuple[str, str]]) -> str:
     """Of names and reasons, as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("name", "reason"))
-    writer.writerows(skipped)
-    return text.getvalue()
+    return csv_lines([("name", "reason"), *skipped])
 
 
 def write_assignments(

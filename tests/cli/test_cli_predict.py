@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -209,3 +211,17 @@ def test_on_a_terminal_there_is_a_bar_with_a_rate(on_terminal, finished, photos,
     text = on_terminal("predict", finished, photos, "--out", tmp_path / "out.csv")
     for wanted in ("predicting", "48/48", "images/s"):
         assert wanted in text, wanted
+
+
+def test_a_reader_that_goes_ends_it_quietly(finished, tmp_path):
+    """As `| head` does; far more rows than a pipe holds."""
+    np.save(tmp_path / "many.npy", np.zeros((6_000, 8, 8), np.uint8))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dcdc", "predict", finished, tmp_path / "many.npy", "--quiet"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline().startswith(b"name,cluster")
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 0

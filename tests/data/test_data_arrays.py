@@ -235,7 +235,7 @@ def write_nothing(path):
         (write_flipped_npz, "damaged"),
         (write_text, "not a NumPy file"),
         (write_nothing, "not a NumPy file"),
-        (Path.mkdir, "Is a directory"),
+        (Path.mkdir, "no regular file"),
         (str, "No such file"),  # writes nothing
     ],
 )

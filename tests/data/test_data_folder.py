@@ -10,6 +10,7 @@ from dcdc.data.decode import decode_image
 from dcdc.data.folder import files_below, list_folder
 from dcdc.data.listing import BadImage
 from dcdc.errors import InputError
+from dcdc.printable import file_name
 
 
 def write(path, value=0, side=16):
@@ -205,17 +206,20 @@ def test_a_deep_tree_and_other_files(tmp_path):
     ]
 
 
-def test_a_name_that_is_not_utf_8_can_still_be_written(tmp_path):
-    for value, name in enumerate((b"a\xff/1.png", b"b/2.png")):
+def test_names_that_are_not_utf_8_can_be_written_and_told_apart(tmp_path):
+    names = (b"a\\xff/1.png", b"a\xfe/1.png", b"a\xff/1.png", b"b/2.png")
+    for value, name in enumerate(names):
         path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
         try:
             write(path, value)
         except OSError:
             pytest.skip("this file system takes UTF-8 names alone")
     found = list_folder(tmp_path)
-    assert found.names[0].encode("utf-8").decode("utf-8") == "a\N{REPLACEMENT CHARACTER}/1.png"
-    assert found.class_names[0].encode("utf-8")
-    assert values(found) == [0, 1]
+    assert [os.fsencode(file_name(name)) for name in found.names] == list(names)
+    assert found.names[1:] == ("a\\xfe/1.png", "a\\xff/1.png", "b/2.png")
+    assert len(set(found.class_names)) == 4
+    assert "".join((*found.names, *found.class_names)).encode("utf-8")
+    assert values(found) == [0, 1, 2, 3]
 
 
 @pytest.fixture

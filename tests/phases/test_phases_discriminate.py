@@ -100,9 +100,9 @@ def test_no_head_trains_and_nothing_is_scored():
     [
         ("n_sets", 0, "must be at least 1"),
         ("temperature", 0, "must be above 0"),
-        ("weight_decay", -1, "must be 0 or above"),
+        ("weight_decay", -1, "must be at least 0"),
         ("warmup_epochs", 4, "must be below the 4 epochs"),
-        ("warmup_epochs", -1, "must be below the 4 epochs"),
+        ("warmup_epochs", -1, "must be at least 0"),
     ],
 )
 def test_wrong_settings_are_refused(tiny_config, key, value, problem):

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dcdc.prediction.formats import FORMATS
+from dcdc.runtime.csv_text import unguarded
 
 NAMES = ["plain.png", 'a "quoted", one\nand\ta line', "=1+1", "\N{CAT FACE}", "\r", " , "]
 SCHEMA = pa.schema(
@@ -40,7 +41,7 @@ def read(path):
     with path.open(newline="", encoding="utf-8") as file:
         return [
             {
-                "name": row["name"],
+                "name": unguarded(row["name"]),
                 "cluster": int(row["cluster"]),
                 "confidence": float(row["confidence"]),
                 "out_of_distribution": {"true": True, "": None}[row["out_of_distribution"]],

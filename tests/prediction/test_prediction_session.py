@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -134,7 +135,8 @@ STEPS = (
     "dcdc.prediction.session.place",
     "dcdc.prediction.session.write_text",
     "dcdc.prediction.work_folder.WorkFolder.finish",
-    "dcdc.prediction.work_folder.WorkFolder.remove",
+    "dcdc.prediction.work_folder.WorkFolder.remove_as",
+    "dcdc.prediction.work_folder.remove_done",
 )
 
 
@@ -170,7 +172,9 @@ def test_killed_while_files_are_put_in_place_it_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, killing)
         assert exit_code(lambda: predicted(out, **how)) == -signal.SIGKILL
-    if (name, when) != ("remove", "after"):
+    if name == "remove_done" and when == "before":
+        assert predicted(out, **how).n_images is None  # only clearing up was left
+    elif name not in ("remove_as", "remove_done") or when == "before":
         again = predicted(out, **how)
         assert again.n_images == undisturbed.n_images == 47
         assert again.sorted.n_placed + again.sorted.n_there == 47
@@ -301,3 +305,44 @@ def test_signals_are_ours_only_while_we_work(predicted):
     predicted("out.csv")
     assert signal.getsignal(signal.SIGTERM) is before
     assert Interruption().wanted is None
+
+
+@pytest.mark.parametrize("at", ["answering", "publishing"])
+def test_work_that_is_taken_away_is_no_success(predicted, out, at, tmp_path, monkeypatch):
+    """And the same command, left alone, ends well."""
+    work = tmp_path / f"{out}.partial"
+
+    def take_away(_what="", done=1, _total=1):
+        if done:
+            shutil.rmtree(work, ignore_errors=True)
+
+    with monkeypatch.context() as patch:
+        if at == "answering":
+            how = {"progress": take_away}
+        else:
+            finish = work_folder.WorkFolder.finish
+            patch.setattr(
+                work_folder.WorkFolder, "finish", lambda own: (finish(own), take_away())[0]
+            )
+            how = {}
+        with pytest.raises(InputError, match=r"was removed or changed while .* start again"):
+            predicted(out, **how)
+    assert not list((tmp_path / "made").iterdir())
+    assert predicted(out).n_images == 48
+
+
+def test_half_a_list_of_what_was_skipped_never_lies_beside(
+    predicted, photos, out, exit_code, tmp_path, monkeypatch
+):
+    (photos / "kind-1" / "01.png").write_bytes(b"torn")
+
+    def killed(path, text):
+        path.write_text(text[: len(text) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "write_text", killed)
+        assert exit_code(lambda: predicted(out, on_bad="skip")) == -signal.SIGKILL
+    assert not list((tmp_path / "made").glob("*skipped*"))
+    assert not list((tmp_path / "made").glob(".*"))
+    assert predicted(out, on_bad="skip").n_images == 47

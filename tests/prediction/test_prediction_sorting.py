@@ -1,5 +1,6 @@
 """Files in a folder per cluster: all of them, none touched that was there, none half-written."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from dcdc.data.image_stream import open_stream
 from dcdc.errors import InputError
+from dcdc.prediction import sorting
 from dcdc.prediction.sorting import (
     Sorted,
     Sorting,
@@ -16,6 +18,7 @@ from dcdc.prediction.sorting import (
     flat_name,
     sort_files,
 )
+from dcdc.runtime.atomic_files import copy_new
 
 FOLDERS = ["cluster-00", "cluster-01"]
 
@@ -43,8 +46,8 @@ CLUSTERS = np.array([0, 0, 0, 0, 0, 1], np.int32)
 @pytest.fixture
 def sort(files, tmp_path):
     def call(clusters=CLUSTERS, by_link=False, progress=lambda *_: None):
-        sorting = Sorting(tmp_path / "sorted", by_link=by_link)
-        return sort_files(files, clusters, FOLDERS, sorting, key="key", progress=progress)
+        where = Sorting(tmp_path / "sorted", by_link=by_link)
+        return sort_files(files, clusters, FOLDERS, where, key="key", progress=progress)
 
     return call
 
@@ -134,7 +137,7 @@ def test_a_link_is_no_copy_and_a_copy_no_link(sort, tmp_path):
 
 
 def test_an_interrupted_copy_leaves_no_half_file(sort, tmp_path, monkeypatch):
-    whole = shutil.copy2
+    whole = sorting.copy_new
 
     def half(source, target):
         if str(source).endswith("z.png"):
@@ -142,7 +145,7 @@ def test_an_interrupted_copy_leaves_no_half_file(sort, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return whole(source, target)
 
-    monkeypatch.setattr(shutil, "copy2", half)
+    monkeypatch.setattr(sorting, "copy_new", half)
     with pytest.raises(KeyboardInterrupt):
         sort()
     assert len(found(tmp_path / "sorted")) == 5
@@ -151,14 +154,14 @@ def test_an_interrupted_copy_leaves_no_half_file(sort, tmp_path, monkeypatch):
 
 
 def test_somebody_quicker_keeps_his_file(sort, tmp_path, monkeypatch):
-    whole = shutil.copy2
+    whole = sorting.copy_new
 
     def slow(source, target):
         if str(source).endswith("z.png"):
             (tmp_path / "sorted" / "cluster-01" / "z.png").write_text("his")
         return whole(source, target)
 
-    monkeypatch.setattr(shutil, "copy2", slow)
+    monkeypatch.setattr(sorting, "copy_new", slow)
     assert sort() == Sorted(6, 0)
     place = tmp_path / "sorted" / "cluster-01"
     assert ((place / "z.png").read_text(), (place / "z-2.png").read_text()) == ("his", "5")
@@ -241,3 +244,34 @@ def test_what_cannot_be_sorted_is_refused(files, tmp_path):
     check_sorting(Sorting(tmp_path), files, FOLDERS)
     with pytest.raises(InputError, match="digits holds no image files to sort"):
         check_sorting(Sorting(tmp_path), open_stream("digits", size=8, channels=1), FOLDERS)
+
+
+def test_a_planted_link_is_not_followed(sort, tmp_path):
+    treasure = tmp_path / "treasure"
+    treasure.write_text("gold")
+    (tmp_path / "sorted").mkdir()
+    (tmp_path / "sorted" / ".dcdc-key.partial").symlink_to(treasure)
+    assert sort() == Sorted(6, 0)
+    assert treasure.read_text() == "gold"
+    assert not [path for path in (tmp_path / "sorted").rglob("*") if path.is_symlink()]
+
+
+def test_a_link_that_is_planted_again_is_refused(tmp_path, monkeypatch):
+    """Between the removal of one and the making of the copy."""
+    source, treasure, target = (tmp_path / name for name in ("source", "treasure", "target"))
+    source.write_text("new")
+    treasure.write_text("gold")
+    monkeypatch.setattr(Path, "unlink", lambda path, **_: path.symlink_to(treasure))
+    with pytest.raises(FileExistsError):
+        copy_new(source, target)
+    assert treasure.read_text() == "gold"
+
+
+def test_a_copy_keeps_its_time_and_permissions(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("x")
+    source.chmod(0o640)
+    os.utime(source, ns=(10**18, 10**18 + 5))
+    copy_new(source, target)
+    assert target.stat().st_mtime_ns == 10**18 + 5
+    assert target.stat().st_mode == source.stat().st_mode

@@ -166,7 +166,7 @@ def test_one_row_is_refused_in_a_line(tmp_path):
     with pytest.raises(InputError, match=r"one\.npy has 1 row") as refused:
         chosen(str(file), {"n_clusters": 2})
     assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="1 images cannot fill 2 clusters"):
+    with pytest.raises(InputError, match="one image alone"):
         chosen(from_vectors(np.ones((1, 4)), may_be_equal=True), {"n_clusters": 2})
 
 

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from itertools import combinations
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from PIL import Image
 
 from dcdc.config import PHASES
+from dcdc.report.confusion_figure import draw_confusion, match
 from dcdc.report.facts import describe_clusters
 from dcdc.report.figures import DARK, LIGHT, drawing_with, write_figure
 from dcdc.report.gallery import SIDE, draw_gallery, gallery_heading, shown_clusters, tile
@@ -46,6 +48,15 @@ def test_training_has_a_panel_for_what_is_known(make_facts, theme):
     assert loss.lines[1].get_linestyle() != loss.lines[3].get_linestyle()
     assert list(scores.lines[0].get_xdata()) == [2, 4]
     assert list(active.lines[-1].get_ydata()) == [2, 2]
+
+
+def test_control_characters_in_names_leave_valid_svg(tmp_path, make_facts):
+    facts = make_facts([0, 1], n_clusters=2, targets=["a\x01\x1b[2J", "b\ufffe"])
+    confusion = match(facts)
+    svg = write_figure(lambda theme: draw_confusion(confusion, theme), tmp_path, "confusion")
+    ElementTree.fromstring(svg)  # raises where it is no XML
+    assert b"\\x01\\x1b[2J" in svg
+    assert (tmp_path / "confusion.svg").read_bytes() == svg
 
 
 def test_training_without_targets_or_evaluation_shows_the_loss_alone(make_facts):

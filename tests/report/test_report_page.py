@@ -245,6 +245,14 @@ def test_markup_in_names_labels_and_paths_does_no_harm(make_facts, flat_images):
     assert not set("<>&") & set(page.scripts[0])
 
 
+def test_control_characters_are_written_out(make_facts):
+    name = "a\x1b\x07\u202eb"
+    facts = make_facts([0, 1], n_clusters=2, targets=[name, "c"], skipped=[(name, "torn")])
+    page = rendered(facts)
+    assert r"a\x1b\x07\u202eb" in page.text
+    assert not set(name[1:-1]) & set(page.text)
+
+
 def test_a_name_that_is_no_text_is_written_all_the_same(make_facts):
     page = rendered(make_facts([0, 1], n_clusters=2, skipped=[("caf\udce9.png", "torn")]))
     assert "caf\\udce9.png" in page.text

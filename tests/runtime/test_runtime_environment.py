@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,13 @@ def test_the_peak_is_what_was_held_at_most_though_it_was_given_back(status):
 def test_what_the_parent_holds_does_not_count():
     ballast = bytearray(b"x") * 300_000_000
     assert peak(1, "/proc/self/status") < len(ballast) / 2**20
+
+
+def test_spinning_is_bounded_unless_a_person_chose(monkeypatch):
+    for chosen in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(chosen, raising=False)
+    for chosen in ({}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "environ", dict(chosen))
+            environment.bound_spinning()
+            assert os.environ == (chosen or {"GOMP_SPINCOUNT": "10000"})

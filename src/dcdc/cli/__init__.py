@@ -17,6 +17,7 @@ from dcdc.cli.presets import presets
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
 from dcdc.errors import InputError
+from dcdc.runtime.environment import bound_spinning
 from dcdc.runtime.launch import read_launch
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ _BY_SEVERAL_PROCESSES = ("fit", "predict", "evaluate")
 
 
 def main() -> None:
+    bound_spinning()
     with exit_codes(), first_speaks():
         _check_launch()
         app()

@@ -6,17 +6,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from dcdc.printable import shown
+
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 _WIDTH_WITHOUT_TERMINAL = 200
 
 
 def note(text: str) -> None:
-    err.print(text, markup=False, soft_wrap=True)
+    err.print(shown(text), markup=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
-    out.print(text, markup=False, soft_wrap=True)
+    out.print(shown(text), markup=False, soft_wrap=True)
 
 
 def wide_out() -> Console:

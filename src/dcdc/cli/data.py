@@ -59,7 +59,8 @@ def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")
     from dcdc.data.benchmarks.catalogue import benchmark
 
     if name == _DIGITS:
-        say(_DIGITS_INFO)
+        for line in _DIGITS_INFO.splitlines():
+            say(line)
         return
     known = benchmark(name)
     splits = ", ".join(f"{split} {count:,}" for split, count in known.splits.items())

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError, PeerLostError, TrainingError, out_of_means
+from dcdc.printable import shown
 from dcdc.runtime.launch import Launch, read_launch
 
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
@@ -22,7 +23,7 @@ class _Terminated(BaseException):
 @contextmanager
 def exit_codes() -> Iterator[None]:
     try:
-        with _unwinding_at_sigterm():
+        with _unwinding_at_sigterm(), _own_end_of_pipe():
             yield
     except InputError as error:
         stop(error.told(COMMAND_LINE), 2)
@@ -35,7 +36,7 @@ def exit_codes() -> Iterator[None]:
     except _Terminated:
         stop("terminated", 143)
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        sys.stderr.close()
+        _write_nowhere(sys.stdout.fileno())  # or what is left would be tried again at the end
         sys.exit(0)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
@@ -68,9 +69,26 @@ def _unwinding_at_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def _own_end_of_pipe() -> Iterator[None]:
+    """Click would say 1 for it."""
+    try:
+        yield
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
+
+
+def _write_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
 def stop(message: str, code: int) -> NoReturn:
     """A message is one line, whatever a library put into it, and of several processes one's."""
-    line = " ".join(message.split())
+    line = shown(" ".join(message.split()))
     try:
         launch = read_launch()
     except InputError:

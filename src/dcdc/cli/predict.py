@@ -75,10 +75,10 @@ def _check_flags(
     if copy_to is not None and link_to is not None:
         raise InputError("--copy-to and --link-to exclude each other: choose one")
     if out is not None:
-        from dcdc.prediction.targets import check_names, refuse_existing, work_path
+        from dcdc.prediction.targets import check_names, done_path, refuse_existing, work_path
 
         check_names(out, features)
-        if not work_path(out).exists():
+        if not work_path(out).exists() and not done_path(out).exists():
             refuse_existing(out, features)
         return
     for flag, path in (("features", features), ("copy-to", copy_to), ("link-to", link_to)):
@@ -150,6 +150,9 @@ def _show(
 ) -> None:
     from dcdc.cli.reading import tell_skipped
 
+    if predicted.n_images is None:
+        say(f"an earlier start had done all: {out}")
+        return
     tell_skipped(predicted.skipped)
     if predicted.n_out_of_distribution is None:
         note(

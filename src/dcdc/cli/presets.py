@@ -11,6 +11,7 @@ def presets(
     """List the named recipes, or every setting of one."""
     from dcdc.cli.recipe_lines import length
     from dcdc.config import flat
+    from dcdc.config.keys import range_of_key
     from dcdc.phases.heads import heads_of
     from dcdc.prepare.presets import PRESETS, preset
 
@@ -23,4 +24,5 @@ def presets(
             )
     else:
         for key, value in flat(preset(name)).items():
-            print(f"{key} = {value}")
+            allowed = range_of_key(key) if "." in key else None
+            print(f"{key} = {value}" + (f"  # {allowed}" if allowed else ""))

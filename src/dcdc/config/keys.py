@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcdc.config.phase_settings import PHASES, kind_of, numbered
+from dcdc.config.ranges import Range, ranges_of
 from dcdc.config.renamed import GONE, NEW_NAMES
 from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
 from dcdc.errors import InputError
@@ -66,6 +67,13 @@ def type_of_key(key: str) -> Any:
     meant = by_last_part or closest(key, (*known, *NEW_NAMES))
     hint = "" if meant is None else f"; did you mean {NEW_NAMES.get(meant, meant)!r}?"
     raise InputError(f"unknown config key {key!r}{hint}")
+
+
+def range_of_key(key: str) -> Range | None:
+    """Of a setting that `type_of_key` knows."""
+    section, _, name = key.rpartition(".")
+    settings = _SECTIONS.get(section) or PHASES.get(kind_of(section))
+    return ranges_of(settings).get(name)
 
 
 def _types_of_section(section: str) -> dict[str, Any]:

@@ -6,15 +6,19 @@ imported when a config first names its kind.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from dcdc.config.rules import above_zero, at_least
+from dcdc.config.ranges import Range, check_ranges
 from dcdc.registry import Registry
 
 if TYPE_CHECKING:
     from dcdc.config.run_config import RunConfig
 
 Schedule = Literal["constant", "cosine"]
+BATCH = Range(2, most=1_000_000)
+LEARNING_RATE = Range(0, 10, above=True)
+TEMPERATURE = Range(0, 1_000, above=True)
+PROJECTION = Range(2, most=65_536)
 
 
 @dataclass(frozen=True)
@@ -31,18 +35,16 @@ class PhaseSettings:
     reads_vectors: ClassVar[bool] = False
     """Whether it can train on feature vectors, which have no perturbed copies."""
 
-    epochs: int = 0
+    epochs: Annotated[int, Range(0, most=1_000_000)] = 0
     """0: the phase is left out."""
-    batch_size: int | None = None
+    batch_size: Annotated[int | None, BATCH] = None
     """None: that of the phase before."""
-    learning_rate: float = 1e-3
+    learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     schedule: Schedule = "constant"
 
     def check(self, name: str, config: "RunConfig") -> None:  # noqa: ARG002
         """Refuses the first value that cannot be, as `name.key`, alone or beside others."""
-        at_least(0, f"{name}.epochs", self.epochs)
-        at_least(2, f"{name}.batch_size", self.batch_size)
-        above_zero(f"{name}.learning_rate", self.learning_rate)
+        check_ranges(name, self)
 
 
 PHASES: Registry[type[PhaseSettings]] = Registry(

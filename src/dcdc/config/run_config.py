@@ -8,10 +8,11 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from dcdc.config.keys import flatten, is_tables, kind_of_table, type_of_key
 from dcdc.config.phase_settings import PHASES, PhaseSettings, kind_of, phase_names
+from dcdc.config.ranges import Range
 from dcdc.config.rules import check_config
 from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
 from dcdc.config.typed_values import coerce_value, parse_value
@@ -24,7 +25,7 @@ def _heads_alone() -> tuple[PhaseSettings, ...]:
 
 @dataclass(frozen=True)
 class RunConfig:
-    n_clusters: int | None = None
+    n_clusters: Annotated[int | None, Range(2)] = None
     """None: the number of classes, where the images have targets."""
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -124,11 +125,15 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"config {path} is no regular file: give a TOML file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read config {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"config {path} is nested too deep: give sections and values") from None
+    except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
         raise InputError(f"config {path} is not valid TOML: {error}") from None
 
 

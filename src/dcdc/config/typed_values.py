@@ -15,7 +15,9 @@ def parse_value(text: str) -> Any:
         return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except RecursionError:
+        raise InputError(f"{text[:40]}... is nested too deep: give a number, or some") from None
+    except ValueError:  # no TOML, or a number of thousands of digits
         return [parse_value(part.strip()) for part in text.split(",")] if "," in text else text
 
 

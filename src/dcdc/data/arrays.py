@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from dcdc.data.decode import square_images
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.image_set import MIN_SIDE, ImageSet, check_side, numbered_names
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.regular_files import require_regular
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
@@ -121,7 +122,7 @@ def opened_numpy(path: Path, what: str) -> Iterator[Any]:
     """A mapped array, or an archive of arrays; faults of the file become one line, also those of
     reading it in the block. Nothing pickled is ever loaded."""
     try:
-        with path.open("rb") as file:
+        with require_regular(path).open("rb") as file:
             magic = file.read(6)
         if magic != b"\x93NUMPY" and not magic.startswith(b"PK"):
             raise InputError(f"{path} is not a NumPy file: write it with numpy.save or numpy.savez")
@@ -226,5 +227,6 @@ def _blocks(images: NDArray[Any], first: int = 0) -> Iterator[slice]:
     """Slices over N, so that a mapped array is never in memory as a whole."""
     step = max(1, _BLOCK_BYTES // images[0].nbytes)
     for start in range(first, len(images), step):
+        require_whole(images)
         yield slice(start, start + step)
         release_pages(images)

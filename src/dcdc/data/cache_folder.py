@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dcdc.errors import InputError
+from dcdc.runtime.environment import expanded
 
 VARIABLE = "DCDC_DATA"
 
@@ -14,7 +15,7 @@ def cache_folder() -> Path:
     """`downloads/` holds the benchmarks' files, `decoded/` images brought to their size."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     import platformdirs
 
     return platformdirs.user_cache_path("dcdc")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import AvifImagePlugin, ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from dcdc.data.listing import BadImage
+from dcdc.data.quiet_libtiff import quiet_libtiff
 
 # Pillow is told what may come: others of its readers start programs (EPS) or read other files.
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP")
@@ -83,10 +84,11 @@ def square_images(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 @contextmanager
 def quiet_pillow() -> Iterator[None]:
-    """Silence Pillow's warnings, whose faults are raised as BadImage, and its threads per image.
+    """Silence Pillow and libtiff, whose faults are raised as BadImage, and threads per image.
 
     Enter it outside a thread pool: all of this belongs to the whole process.
     """
+    quiet_libtiff()
     logger, silence = logging.getLogger("PIL"), logging.NullHandler()
     avif_threads = AvifImagePlugin.DEFAULT_MAX_THREADS
     with warnings.catch_warnings():

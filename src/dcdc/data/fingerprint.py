@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.vector_set import Data, VectorSet
 
 _HASHED_AT_ONCE = 32 * 2**20
@@ -33,6 +33,7 @@ def content_digest(images: NDArray[Any]) -> str:
     digest = hashlib.sha256(repr(images.shape).encode())
     step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
     for start in range(0, len(images), step):
+        require_whole(images)
         digest.update(np.ascontiguousarray(images[start : start + step]).data)
         release_pages(images)
     return digest.hexdigest()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp", "avif", "tif", "tiff", "gif", "bmp")
 
@@ -50,7 +51,7 @@ def list_folder(folder: Path) -> Listing:
             name = files[row]
             yield file_inside(root, name) if row in doubtful else root / name
 
-    names = tuple(map(printable, files))
+    names = tuple(map(utf8_name, files))
     targets, class_names = _classes(names)
     return Listing(
         where=str(folder),
@@ -120,12 +121,3 @@ def _classes(names: Sequence[str]) -> tuple[NDArray[np.int64] | None, tuple[str,
     codes = {name: code for code, name in enumerate(class_names)}
     targets = (codes[name.partition("/")[0]] for name in names)
     return np.fromiter(targets, np.int64, len(names)), tuple(class_names)
-
-
-def printable(name: str) -> str:
-    """A file name that is not UTF-8 must not stop a run when its assignments are written."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return name

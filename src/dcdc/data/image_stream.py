@@ -18,7 +18,7 @@ from dcdc.data.decoded import decoded_blocks, some_are_coloured
 from dcdc.data.fingerprint import content_digest, files_fingerprint
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import find_images
 from dcdc.errors import InputError
@@ -112,6 +112,7 @@ def _stream_arrays(
 
     def read(start: int, n_rows: int) -> Iterator[Block]:
         for first in range(start, len(images), n_rows):
+            require_whole(images)
             pixels = np.array(square_images(images[first : first + n_rows], size), order="C")
             yield Block(pixels, n_read=len(pixels))
             release_pages(images)

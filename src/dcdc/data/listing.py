@@ -1,11 +1,14 @@
 """Encoded images that lie somewhere, in order, not yet decoded: what every such source becomes."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dcdc.errors import InputError
 
 
 class BadImage(ValueError):  # noqa: N818 - a finding about an image; who reads many decides
@@ -37,3 +40,10 @@ class Listing:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def refuse_same_names(columns: Sequence[str], where: Path) -> None:
+    """Of a table; without a name there may be several."""
+    twice = [name for name, count in Counter(columns).items() if name and count > 1]
+    if twice:
+        raise InputError(f"{where} has several columns called {twice[0]!r}: rename or drop some")

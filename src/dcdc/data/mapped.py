@@ -2,10 +2,13 @@
 
 import mmap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dcdc.errors import InputError
 
 _ROWS_AT_A_TIME = 32
 
@@ -19,6 +22,35 @@ def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
         is_the_file |= isinstance(base, np.memmap) and base.mode != "c"
         base = getattr(base, "base", None)
     return base if is_the_file else None
+
+
+def root_map(array: NDArray[Any]) -> "np.memmap[Any, Any] | None":
+    """The array that numpy made of a file when it mapped it, if its pages are the file's own."""
+    base: Any = array if mapping_of(array) is not None else None
+    while base is not None and not (
+        isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)
+    ):
+        base = base.base
+    return base
+
+
+def require_whole(array: NDArray[Any]) -> None:
+    """Refuses a map whose file was cut meanwhile: reading beyond its end would end the process.
+
+    Asked before each block, so that only a cut during the very reading of one is still deadly.
+    """
+    root = root_map(array)
+    if root is None or root.filename is None:
+        return
+    try:
+        n_bytes = Path(root.filename).stat().st_size
+    except OSError:  # the map outlives the file's name
+        return
+    if n_bytes < root.offset + root.nbytes:
+        raise InputError(
+            f"{root.filename} was cut short while it was in use: put it back as it was, then "
+            "start again"
+        )
 
 
 def release_pages(array: NDArray[Any]) -> None:
@@ -48,6 +80,7 @@ def gather_rows(array: NDArray[Any] | Gatherable, rows: NDArray[np.integer]) -> 
     """A copy of some rows, in the order asked for."""
     if not isinstance(array, np.ndarray):
         return array.gather(rows)
+    require_whole(array)
     found = np.empty((len(rows), *array.shape[1:]), array.dtype)
     # One row of a map may bring in megabytes around it: few are read before all are given back.
     n_rows = len(rows) if mapping_of(array) is None else _ROWS_AT_A_TIME

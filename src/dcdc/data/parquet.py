@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcdc.data.fingerprint import files_fingerprint
-from dcdc.data.folder import file_inside, printable
+from dcdc.data.folder import file_inside
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.parquet_files import Shard, open_shards, opened
 from dcdc.data.parquet_labels import chosen_label, read_classes
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +129,7 @@ def _names(shards: Sequence[Shard], paths: Paths) -> tuple[str, ...]:
     if max(Counter(stems).values()) > 1:
         stems = [Path(shard.name).with_suffix("").as_posix() for shard in shards]
     return tuple(
-        f"{printable(stem)}/{row:06d}"
+        f"{utf8_name(stem)}/{row:06d}"
         for stem, shard in zip(stems, shards, strict=True)
         for row in range(shard.n_rows)
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcdc.data.folder import files_below
+from dcdc.data.listing import refuse_same_names
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def open_shards(source: Path) -> list[Shard]:
     """A file, or all below a folder in the order of their relative paths, those without rows left
     out; their columns agree."""
     first, *others = shards = [_shard(path, name) for name, path in _files(source)]
+    refuse_same_names(first.schema.names, first.path)
     for other in others:
         if _columns(other) != _columns(first):
             raise InputError(
@@ -60,7 +63,10 @@ def opened(path: Path) -> Iterator["pq.ParquetFile"]:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(
-            path, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True
+            require_regular(path),
+            buffer_size=_READ_BYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
         ) as file:
             yield file
     except InputError:
@@ -75,7 +81,8 @@ def opened(path: Path) -> Iterator["pq.ParquetFile"]:
 
 
 def _files(source: Path) -> list[tuple[str, Path]]:
-    if source.is_file():
+    if source.exists() and not source.is_dir():
+        require_regular(source)
         return [(source.name, source.absolute())]
     root = source.resolve()
     files = [(name, root / name) for name in files_below(root, ("parquet",))]

@@ -12,6 +12,7 @@ from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened
 from dcdc.data.path_list import NO_TARGET, unknown_column
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +103,7 @@ def _class_label_names(schema: "pa.Schema", column: str) -> list[str] | None:
     try:
         feature = json.loads(schema.metadata[b"huggingface"])["info"]["features"][column]
         if feature["_type"] == "ClassLabel":
-            return [str(name) for name in feature.get("names") or ()]
+            return [utf8_name(str(name)) for name in feature.get("names") or ()]
     except (KeyError, TypeError, ValueError):
         pass
     return None

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.folder import IMAGE_EXTENSIONS
-from dcdc.data.listing import BadImage, Encoded, Listing
+from dcdc.data.listing import BadImage, Encoded, Listing, refuse_same_names
+from dcdc.data.regular_files import require_regular
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 PATH_COLUMNS = ("path", "file", "filename", "file_name", "image", "img")
 LABEL_COLUMNS = ("label", "labels", "class", "target")
@@ -40,7 +42,7 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
     """
     delimiter = _DELIMITERS.get(file.suffix.lower())
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
+        with require_regular(file).open(encoding="utf-8-sig", newline="") as lines:
             found = (
                 _plain_rows(lines, file, target)
                 if delimiter is None
@@ -76,7 +78,7 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
 
 def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listing:
     """Image files in the order given, each named by its path; one may come more than once."""
-    names = tuple(map(str, files))
+    names = tuple(utf8_name(str(file)) for file in files)
 
     def encoded(start: int) -> Iterator[Encoded]:
         for file in files[start:]:
@@ -117,6 +119,7 @@ def _table_rows(
     try:
         filled = (cells for cells in reader if cells)
         columns = [name.strip() for name in next(filled, [])]
+        refuse_same_names(columns, file)
         path_at = _path_column(columns, file)
         label_at = _label_column(columns, target, file)
         for cells in filled:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.regular_files import require_regular
 from dcdc.data.vector_rows import BFLOAT16
 from dcdc.errors import InputError
 
@@ -36,7 +37,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="numpy"):  # checks every length and offset
+        with safe_open(require_regular(path), framework="numpy"):  # checks every length and offset
             pass
         with path.open("rb") as file:
             n_bytes = int.from_bytes(file.read(8), "little")

@@ -33,6 +33,7 @@ from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
 from dcdc.errors import InputError
 from dcdc.registry import Registry
+from dcdc.runtime.environment import expanded
 
 BUILT_IN = ("digits", *BENCHMARKS)
 _LISTS = (".csv", ".tsv", ".txt", ".lst")
@@ -192,7 +193,7 @@ def _load_benchmark(text: str, size: int | None) -> ImageSet | Listing:
 
 def _files_of(benchmark: Benchmark, elsewhere: str) -> Path:
     if elsewhere:
-        folder = Path(elsewhere).expanduser()
+        folder = expanded(elsewhere)
         if not folder.is_dir():
             raise InputError(
                 f"{benchmark.name} is looked for in {folder}, which is no folder: "
@@ -225,7 +226,9 @@ def _refuse_target(target: str | None, where: str) -> None:
 def _unknown(text: str, path: Path) -> InputError:
     if path.is_file() and path.suffix.lower() in _ARCHIVES:
         return InputError(f"{text} is an archive: unpack it and give the folder")
-    fault = "is of no kind that is read here" if path.is_file() else "does not exist"
+    fault = "does not exist"
+    if path.exists():
+        fault = "is of no kind that is read here" if path.is_file() else "is no regular file"
     near = difflib.get_close_matches(text.lower().strip(f"./{os.sep}"), BUILT_IN, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return InputError(

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.data.mapped import mapping_of, release_pages
+from dcdc.data.mapped import mapping_of, release_pages, require_whole
 from dcdc.data.streaming import Images, JoinedRows, ReadAhead, open_lane
 
 _CHUNK_BYTES = 64 * 2**20
@@ -203,6 +203,7 @@ def _checked(images: Images, extra: Images | None) -> list[Images]:
 def _pieces(images: Images, n_images: int) -> Iterator[Images]:
     """Copies, never views: a mapped set is never in memory as a whole, nor its file written."""
     for start in range(0, len(images), n_images):
+        require_whole(images)
         yield np.array(images[start : start + n_images], order="C")
         release_pages(images)
 

@@ -3,7 +3,6 @@
 Shapes: B rows of a batch, each H x W x C.
 """
 
-import mmap
 import os
 import threading
 import weakref
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.data.mapped import gather_rows, mapping_of
+from dcdc.data.mapped import gather_rows, root_map
 from dcdc.errors import InputError
 
 _LAST_WAIT_SECONDS = 2.0  # for a reading thread that was told to end
@@ -35,7 +34,7 @@ class Rows(Protocol):
 
 def open_rows(images: Images) -> Rows:
     """From the file below a map where that can be read, from the array itself elsewhere."""
-    root = _root_map(images)
+    root = root_map(images)
     if root is None or root.filename is None or not images.size or not hasattr(os, "preadv"):
         return ArrayRows(images)
     axes = sorted((1, 2, 3), key=lambda axis: -images.strides[axis])
@@ -312,16 +311,6 @@ def _end_thread(
     free.put(None)
     if thread is not threading.current_thread():  # garbage is collected in any thread
         thread.join(_LAST_WAIT_SECONDS)
-
-
-def _root_map(array: NDArray[Any]) -> "np.memmap[Any, Any] | None":
-    """The array that numpy made of a file when it mapped it, if its pages are the file's own."""
-    base: Any = array if mapping_of(array) is not None else None
-    while base is not None and not (
-        isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)
-    ):
-        base = base.base
-    return base
 
 
 def _address(array: NDArray[Any]) -> int:

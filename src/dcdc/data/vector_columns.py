@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from dcdc.data.listing import refuse_same_names
 from dcdc.data.path_list import LABEL_COLUMNS, NO_TARGET, PATH_COLUMNS, unknown_column
+from dcdc.data.regular_files import require_regular
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NAME_COLUMNS = ("name", "names", "id")
@@ -44,7 +46,7 @@ def read_columns(file: Path, target: str | None) -> Columns | None:
     """None for what is no table; `target` as for a list of images."""
     delimiter = DELIMITERS[file.suffix.lower()]
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
+        with require_regular(file).open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
             filled = (cells for cells in reader if cells)
             first = [cell.strip() for cell in next(filled, [])]
@@ -54,6 +56,8 @@ def read_columns(file: Path, target: str | None) -> Columns | None:
         return None
     if not first:
         return None
+    if n_header_lines:
+        refuse_same_names(first, file)
     names = tuple(first) if n_header_lines else tuple(str(at + 1) for at in range(len(first)))
     rows = rows if n_header_lines else [first, *rows]
     numeric = [

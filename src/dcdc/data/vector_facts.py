@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dcdc.data.image_set import Skipped, numbered_names
 from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 from dcdc.runtime.journal import Skips
 
 
@@ -85,7 +86,7 @@ def facts_of(
     if files is not None:
         paths = FilePaths(_texts(files, n_rows, "files", where), folder)
     if names is not None:
-        names = _texts(names, n_rows, "names", where)
+        names = tuple(map(utf8_name, _texts(names, n_rows, "names", where)))
     return RowFacts(_names(n_rows, names, paths), codes, class_names, paths)
 
 
@@ -93,7 +94,7 @@ def _names(n_rows: int, names: Sequence[str] | None, paths: FilePaths | None) ->
     if names is not None:
         return names
     if paths is not None and len(set(paths.written)) == n_rows:
-        return paths.written
+        return tuple(map(utf8_name, paths.written))
     return numbered_names("image", n_rows)
 
 
@@ -105,7 +106,8 @@ def _texts(
     _require_one_each(n_rows, len(values), what, where)
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     return tuple(
-        each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in listed
+        each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else str(each)
+        for each in listed
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dcdc.data.arrays import IMAGE_KEYS, TARGET_KEYS, opened_numpy
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.path_list import NO_TARGET, unknown_column
+from dcdc.data.regular_files import require_regular
 from dcdc.data.safetensors_file import mapped_tensors
 from dcdc.data.vector_arrays import as_matrix, vector_set_of
 from dcdc.data.vector_facts import facts_of
@@ -38,6 +39,8 @@ def holds_vectors(source: str | Path, column: str | None = None) -> bool:
     path = Path(source)
     suffix = path.suffix.lower()
     try:
+        if not path.is_dir():
+            require_regular(path)
         if path.is_dir() or suffix == ".parquet":
             return holds_vector_column(path, column)
         if suffix == ".npy":

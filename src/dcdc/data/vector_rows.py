@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.decoded import Progress
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.errors import InputError
 from dcdc.runtime.journal import Skips
@@ -114,6 +114,7 @@ def blocks_of(array: NDArray[Any], first: int = 0) -> Iterator[slice]:
     """Slices over N, so that a mapped array is never in memory as a whole."""
     step = max(1, _BLOCK_BYTES // max(1, array[0].nbytes))
     for start in range(first, len(array), step):
+        require_whole(array)
         yield slice(start, start + step)
         release_pages(array)
 

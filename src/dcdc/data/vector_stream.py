@@ -11,7 +11,7 @@ import numpy as np
 
 from dcdc.data.fingerprint import content_digest, files_fingerprint
 from dcdc.data.image_stream import ImageStream
-from dcdc.data.mapped import release_pages
+from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import readable, require_kind
 from dcdc.data.vector_files import load_vectors
@@ -56,6 +56,7 @@ def _stream(found: VectorSet, source: str | Path, column: str | None) -> ImageSt
 
     def read(start: int, n_rows: int) -> Iterator[Block]:
         for first in range(start, n_kept, n_rows):
+            require_whole(vectors)
             rows = np.array(vectors[first : first + n_rows], np.float32, order="C")
             release_pages(vectors)
             yield Block(rows, n_read=len(rows))

@@ -1,10 +1,9 @@
 """The comparison as Markdown, LaTeX, CSV and a page."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dcdc.experiments.chosen_epoch import LAST, METRICS
 from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
@@ -14,6 +13,7 @@ from dcdc.metrics.scores import is_highest
 from dcdc.report.compare import ComparedRun, MethodScores, Overview, write_runs
 from dcdc.report.facts import read_facts, read_sample
 from dcdc.run_folder import RunFolder
+from dcdc.runtime.csv_text import csv_lines
 
 Rows = Sequence[RowResult[MethodRun]]
 _MEMORY_NOTE = (
@@ -78,15 +78,13 @@ def latex(rows: Rows, title: str) -> str:
 
 def comma_separated(rows: Rows) -> str:
     """Nothing rounded, a column for each figure."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
+    lines: list[Sequence[Any]] = [
         [
             *("method", "title", "seeds"),
             *(f"{metric}{part}" for metric in METRICS for part in ("", "_spread", "_published")),
             *("seconds", *_MEMORY, "devices", "features"),
         ]
-    )
+    ]
     for row in rows:
         scores: list[float | None] = []
         for metric in METRICS:
@@ -99,8 +97,8 @@ def comma_separated(rows: Rows) -> str:
         features = row.results[0].run.task.features
         told = "" if features is None else features.told
         figures = (*scores, row.seconds, *memory, devices, told)
-        writer.writerow([method, row.row.title, seeds, *figures])
-    return text.getvalue()
+        lines.append([method, row.row.title, seeds, *figures])
+    return csv_lines(lines)
 
 
 def _best(rows: Rows) -> frozenset[tuple[int, int]]:

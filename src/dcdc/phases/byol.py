@@ -6,12 +6,14 @@ other. No other image is looked at, and no head trains. Shapes: B images, D numb
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 
 from dcdc.augment import PerturbedCopy
-from dcdc.config import RunConfig, Schedule
-from dcdc.config.rules import at_least, require
+from dcdc.config import Schedule
+from dcdc.config.phase_settings import BATCH, PROJECTION
+from dcdc.config.ranges import Range
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
@@ -28,17 +30,12 @@ class Byol(Phase):
     color = "#4c6ef5"
     is_scored = False
 
-    batch_size: int | None = 512
+    batch_size: Annotated[int | None, BATCH] = 512
     schedule: Schedule = "cosine"
-    momentum: float = 0.99
+    momentum: Annotated[float, Range(0, 1, below=True)] = 0.99
     """Of the EMA target: what a step leaves of it."""
-    projection: int = 128
+    projection: Annotated[int, PROJECTION] = 128
     """Numbers that are predicted."""
-
-    def check(self, name: str, config: RunConfig) -> None:
-        super().check(name, config)
-        require(0 <= self.momentum < 1, f"{name}.momentum", self.momentum, "from 0 to below 1")
-        at_least(2, f"{name}.projection", self.projection)
 
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
         return ((self.kind,),)

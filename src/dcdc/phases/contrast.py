@@ -6,12 +6,13 @@ projections. No head trains. Shapes: B images, D numbers of a projection.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 
 from dcdc.augment import PerturbedCopy
-from dcdc.config import RunConfig, Schedule
-from dcdc.config.rules import above_zero, at_least
+from dcdc.config import Schedule
+from dcdc.config.phase_settings import BATCH, PROJECTION, TEMPERATURE
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
@@ -27,16 +28,11 @@ class Contrast(Phase):
     color = "#4c6ef5"
     is_scored = False
 
-    batch_size: int | None = 512
+    batch_size: Annotated[int | None, BATCH] = 512
     schedule: Schedule = "cosine"
-    temperature: float = 0.2
-    projection: int = 128
+    temperature: Annotated[float, TEMPERATURE] = 0.2
+    projection: Annotated[int, PROJECTION] = 128
     """Numbers by which copies are compared."""
-
-    def check(self, name: str, config: RunConfig) -> None:
-        super().check(name, config)
-        above_zero(f"{name}.temperature", self.temperature)
-        at_least(2, f"{name}.projection", self.projection)
 
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
         return ((self.kind,),)

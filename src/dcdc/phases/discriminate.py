@@ -8,13 +8,16 @@ trains. Shapes: N images, B of a batch, S sets of at most K centres, D numbers o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dcdc.config import RunConfig, Schedule
-from dcdc.config.rules import above_zero, at_least, require
+from dcdc.config.phase_settings import BATCH, TEMPERATURE
+from dcdc.config.ranges import Range
+from dcdc.config.rules import require
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.optimiser import Optimiser, Sgd, learning_rate_factor
@@ -41,26 +44,22 @@ class Discriminate(Phase):
     color = "#4c6ef5"
     is_scored = False
 
-    batch_size: int | None = 256
-    learning_rate: float = 0.4
+    batch_size: Annotated[int | None, BATCH] = 256
+    learning_rate: Annotated[float, Range(0, above=True)] = 0.4
     """Of SGD with momentum."""
     schedule: Schedule = "cosine"
-    warmup_epochs: float = 10.0
+    warmup_epochs: Annotated[float, Range(0)] = 10.0
     """In which the rate rises from 0; below 1: that share of the epochs."""
-    weight_decay: float = 1e-4
-    temperature: float = 0.05
-    n_sets: int = 10
+    weight_decay: Annotated[float, Range(0)] = 1e-4
+    temperature: Annotated[float, TEMPERATURE] = 0.05
+    n_sets: Annotated[int, Range(1, most=100)] = 10
     """Of centres: the first has as many as there are clusters, the second twice as many, ..."""
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
-        above_zero(f"{name}.temperature", self.temperature)
-        at_least(1, f"{name}.n_sets", self.n_sets)
-        require(self.weight_decay >= 0, f"{name}.weight_decay", self.weight_decay, "0 or above")
-        fits = self.warmup_epochs >= 0 and (self.warmup_epochs < self.epochs or not self.epochs)
-        require(
-            fits, f"{name}.warmup_epochs", self.warmup_epochs, f"below the {self.epochs} epochs"
-        )
+        rising, epochs = self.warmup_epochs, self.epochs
+        fits = rising < epochs or not epochs
+        require(fits, f"{name}.warmup_epochs", rising, f"below the {epochs} epochs")
 
     def rate_factor(self, epoch: float) -> float:
         rising = self.warmup_epochs if self.warmup_epochs >= 1 else self.warmup_epochs * self.epochs

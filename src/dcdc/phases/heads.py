@@ -10,14 +10,16 @@ Shapes: B images, r perturbed copies of each, K clusters of a head.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import torch
 from torch import Tensor
 
 from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import RunConfig
-from dcdc.config.rules import above_zero, at_least, require
+from dcdc.config.phase_settings import BATCH, TEMPERATURE
+from dcdc.config.ranges import Range
+from dcdc.config.rules import require
 from dcdc.data.vector_store import VectorStore
 from dcdc.engine.cluster_head_initialisation import initialise_by_k_means
 from dcdc.engine.context import TrainingContext
@@ -41,42 +43,36 @@ class Heads(Phase):
     color = "#2b8a3e"
     reads_vectors = True
 
-    epochs: int = 200
+    epochs: Annotated[int, Range(1, most=1_000_000)] = 200
     """An epoch shows every image once to every head."""
-    batch_size: int | None = 50
-    n_repeats: int = 3
+    batch_size: Annotated[int | None, BATCH] = 50
+    n_repeats: Annotated[int, Range(1, most=1_000)] = 3
     """Perturbed copies of each image."""
     order: Literal["alternate", "joint"] = "alternate"
     """alternate: a pass for the over-clustering head, then one for the cluster head; joint: both
     heads in every step."""
-    over_clustering_first: float = 0.0
+    over_clustering_first: Annotated[float, Range(0)] = 0.0
     """Epochs in which the over-clustering head trains alone, to find features first; below 1:
     that share of the epochs."""
     initialisation: Literal["random", "k-means", "spherical-k-means"] = "random"
     """How the cluster head starts: as initialised, or from K-Means on the features so far;
     spherical: on their directions alone, for features of instance contrast."""
-    neighbours: int = 0
+    neighbours: Annotated[int, Range(0)] = 0
     """The perturbed copies are of one of this many nearest neighbours, by the features with which
     the phase begins; 0: of the image itself. Of feature vectors, the neighbour itself takes
     their place."""
     loss: str = "dcdc"
     """A registered one: dcdc.losses.LOSSES. dcdc: the two views and balance, by the settings below;
     iic: mutual information, which has no settings."""
-    temperature: float = 0.5
-    sample_weight: float = 1.0
-    class_weight: float = 1.0
-    balance_weight: float = 0.0
+    temperature: Annotated[float, TEMPERATURE] = 0.5
+    sample_weight: Annotated[float, Range(0)] = 1.0
+    class_weight: Annotated[float, Range(0)] = 1.0
+    balance_weight: Annotated[float, Range(0)] = 0.0
 
     def check(self, name: str, config: RunConfig) -> None:
-        at_least(1, f"{name}.epochs", self.epochs)
         super().check(name, config)
         LOSSES.get(self.loss)
-        at_least(1, f"{name}.n_repeats", self.n_repeats)
-        at_least(0, f"{name}.neighbours", self.neighbours)
-        above_zero(f"{name}.temperature", self.temperature)
-        weights = (self.sample_weight, self.class_weight, self.balance_weight)
-        require(min(weights) >= 0, f"{name}.*_weight", weights, "0 or above")
-        views = weights[:2]
+        views = (self.sample_weight, self.class_weight)
         require(sum(views) > 0, f"{name}.*_weight", views, "above 0 for at least one view")
         alone, key = self.over_clustering_first, f"{name}.over_clustering_first"
         require(

@@ -6,11 +6,14 @@ of its perturbed copy, as in SCAN (Van Gansbeke et al., 2020) and FixMatch (Sohn
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from dcdc.config import RunConfig, Schedule
+from dcdc.config.phase_settings import LEARNING_RATE
+from dcdc.config.ranges import Range
 from dcdc.config.rules import require
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
@@ -26,14 +29,13 @@ class SelfLabel(Phase):
     label = "self-labels"
     color = "#f08c00"
 
-    learning_rate: float = 1e-4
+    learning_rate: Annotated[float, LEARNING_RATE] = 1e-4
     schedule: Schedule = "cosine"
-    threshold: float = 0.99
+    threshold: Annotated[float, Range(0, 1, below=True)] = 0.99
     """Confidence from which an answer counts as a label."""
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
-        require(0 <= self.threshold < 1, f"{name}.threshold", self.threshold, "from 0 to below 1")
         n_heads = config.network.sub_heads
         require(
             n_heads == 1 or not self.epochs,

@@ -1,8 +1,6 @@
 """Rows as CSV, JSON lines or Parquet: pieces that are appended, and the table they become."""
 
 import json
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dcdc.runtime.atomic_files import atomic_file
+from dcdc.runtime.csv_text import csv_lines
 
 _ROW_GROUP = 2**16
-_TO_QUOTE = re.compile(r'[",\r\n]')
 
 
 class Format(Protocol):
@@ -30,11 +28,11 @@ class Format(Protocol):
 
 class Csv:
     def head(self, schema: pa.Schema) -> bytes:
-        return _csv_lines([schema.names])
+        return csv_lines([schema.names]).encode()
 
     def piece(self, rows: pa.RecordBatch) -> bytes:
         columns = [_as_text(column) for column in rows.columns]
-        return _csv_lines(zip(*columns, strict=True))
+        return csv_lines(zip(*columns, strict=True)).encode()
 
     def assemble(self, pieces: Path, table: Path) -> None:
         pieces.rename(table)
@@ -82,19 +80,6 @@ class Parquet:
 
 
 FORMATS: dict[str, Format] = {".csv": Csv(), ".parquet": Parquet(), ".jsonl": JsonLines()}
-
-
-def _csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:
-    return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows).encode()
-
-
-def _csv_cell(value: Any) -> str:
-    """Python's own writer leaves a lone carriage return bare, and readers then split the row."""
-    text = "" if value is None else str(value)
-    if not _TO_QUOTE.search(text):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def _as_text(column: pa.Array) -> list[Any]:

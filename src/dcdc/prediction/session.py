@@ -22,8 +22,14 @@ from dcdc.prediction.answers import Answers, unreadable
 from dcdc.prediction.features_file import npy_header
 from dcdc.prediction.formats import FORMATS, Format
 from dcdc.prediction.sorting import Sorted, Sorting, check_sorting, cluster_folders, sort_files
-from dcdc.prediction.targets import check_names, refuse_existing, skipped_path, work_path
-from dcdc.prediction.work_folder import TABLE, WorkFolder, opened_work
+from dcdc.prediction.targets import (
+    check_names,
+    done_path,
+    refuse_existing,
+    skipped_path,
+    work_path,
+)
+from dcdc.prediction.work_folder import SKIPPED, TABLE, WorkFolder, opened_work, remove_done
 from dcdc.run_folder import skipped_table
 from dcdc.runtime.atomic_files import place, write_text
 from dcdc.runtime.processes import ALONE, Processes
@@ -34,8 +40,8 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Predicted:
-    n_images: int
-    """Rows of the table."""
+    n_images: int | None
+    """Rows of the table; None where an earlier start had done all but clear up."""
     n_out_of_distribution: int | None
     """None where the model keeps nothing of its training images to compare with."""
     skipped: tuple[Skipped, ...]
@@ -70,6 +76,9 @@ def predict_to_file(
     calls this, and the others `help_to_answer`.
     """
     check_on_bad(on_bad)
+    if done_path(out).exists() and out.exists():
+        remove_done(done_path(out))
+        return Predicted(None, None, (), None, None)
     job = _Job(model, images, out, features, sorting, on_bad)
     job.check()
     answers = Answers(model, images, processes)
@@ -211,14 +220,17 @@ def _publish(
     skipped = tuple(Skipped(job.images.names[row], why) for row, why in work.skipped)
     skipped_file = skipped_path(job.out) if skipped else None
     if skipped_file is not None:
-        write_text(skipped_file, skipped_table((each.name, each.reason) for each in skipped))
+        _place_text(work, skipped_table((each.name, each.reason) for each in skipped), skipped_file)
     if work.part("rows").exists() and not work.part(TABLE).exists():
         job.format.assemble(work.part("rows"), work.part(TABLE))
     if work.part(TABLE).exists():
         _place(work.part(TABLE), job.out)
+    for wanted in (job.out, *(() if job.features is None else (job.features,))):
+        if not wanted.exists():
+            raise work.taken_away()
     n_out_of_distribution = work.n_out_of_distribution if answers.out_of_distribution else None
     predicted = Predicted(work.n_kept, n_out_of_distribution, skipped, skipped_file, ordered)
-    work.remove()
+    work.remove_as(done_path(job.out))
     return predicted
 
 
@@ -242,6 +254,14 @@ def _sort(
         key=hashlib.sha256(bytes(job.out.resolve())).hexdigest()[:12],
         progress=on_file,
     )
+
+
+def _place_text(work: WorkFolder, text: str, target: Path) -> None:
+    """An earlier start may have placed the same."""
+    if target.is_file() and target.read_bytes() == text.encode():
+        return
+    write_text(work.part(SKIPPED), text)
+    _place(work.part(SKIPPED), target)
 
 
 def _place(part: Path, target: Path) -> None:

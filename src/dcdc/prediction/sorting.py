@@ -3,7 +3,6 @@
 import filecmp
 import os
 import re
-import shutil
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.data.image_stream import ImageStream
 from dcdc.errors import InputError
-from dcdc.runtime.atomic_files import place
+from dcdc.runtime.atomic_files import copy_new, place
 
 _LONGEST = 180  # bytes of a name, so that a number and an extension fit in 255
 _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
@@ -155,7 +154,7 @@ class _Shelf:
             if self._by_link:
                 target.symlink_to(file)
             else:
-                shutil.copy2(file, self._spare)
+                copy_new(file, self._spare)
                 place(self._spare, target)
         except FileExistsError:  # somebody was quicker
             return None

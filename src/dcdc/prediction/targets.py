@@ -12,6 +12,11 @@ def work_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
+def done_path(out: Path) -> Path:
+    """What the work is called once every file is in its place, while it is removed."""
+    return out.with_name(f".{out.name}.done")
+
+
 def skipped_path(out: Path) -> Path:
     return out.with_suffix(".skipped.csv")
 

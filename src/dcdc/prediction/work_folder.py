@@ -18,8 +18,8 @@ from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError
 
 _FORMAT = 1
-_WHOLE, TABLE = files.WHOLE_PREDICTION.name, "table"
-_OWN_FILES = (JOURNAL, _WHOLE, TABLE, LOCK, "lock")
+_WHOLE, TABLE, SKIPPED = files.WHOLE_PREDICTION.name, "table", "skipped"
+_OWN_FILES = (JOURNAL, _WHOLE, TABLE, SKIPPED, LOCK, "lock")
 """The last one is the lock of 0.1.0."""
 
 
@@ -84,11 +84,38 @@ class WorkFolder(JournaledFolder):
         )
 
     def finish(self) -> None:
+        """All rows are there, if nobody has taken them away meanwhile."""
+        for name, head in self.heads.items():
+            wanted = len(head) + sum(entry.pieces[name][0] for entry in self.entries)
+            if not self.part(name).is_file() or self.part(name).stat().st_size != wanted:
+                raise self.taken_away()
         content = {"n_blocks": len(self.entries)}
         write_text(self.path / _WHOLE, files.WHOLE_PREDICTION.text(content))
 
+    def taken_away(self) -> InputError:
+        """What there is of no use goes, too."""
+        self.keep(0)
+        self.remove()
+        return InputError(
+            f"{self.path} was removed or changed while a prediction worked in it: leave it alone, "
+            "and start again"
+        )
+
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_as(self, done: Path) -> None:
+        """The name alone tells that all is done, whoever is killed while the rest goes."""
+        try:
+            self.path.rename(done)
+        except OSError:  # somebody has a folder of that name
+            self.remove()
+        else:
+            remove_done(done)
+
+
+def remove_done(done: Path) -> None:
+    shutil.rmtree(done, ignore_errors=True)
 
 
 @contextmanager

@@ -12,13 +12,19 @@ from dcdc.errors import InputError
 from dcdc.networks import Pretrained, find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
+from dcdc.prepare.memory import check_memory
 from dcdc.runtime.device import autocast, pick_device, usual_precision
+from dcdc.runtime.environment import available_cores
+
+_MOST_THREADS_A_CORE = 8
 
 
 def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
     """Fills in what images or feature vectors decide, and refuses what they, or the processes,
     do not allow."""
     n_images = image_set.n_images
+    if n_images < 2:
+        raise InputError("there is one image alone, and nothing to group: give more")
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(
@@ -34,6 +40,11 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
     if has_stored_features(network):
         _check_phases_of_vectors(config, has_copies=has_copies)
     train = config.train
+    if train.threads > _MOST_THREADS_A_CORE * available_cores():
+        raise InputError(
+            f"{train.threads} threads would stand in each other's way on {available_cores()} cores",
+            remedy="lower {train.threads}",
+        )
     device = pick_device(train.device)
     precision = resolve_precision(train.precision, device, network)
     resolved = replace(
@@ -48,6 +59,7 @@ def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConf
     original_copy(resolved)
     perturbed_copy(resolved, 1)
     autocast(device, precision)
+    check_memory(resolved, image_set, device)
     return resolved
 
 

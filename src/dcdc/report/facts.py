@@ -15,6 +15,7 @@ from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
+from dcdc.runtime.csv_text import unguarded
 from dcdc.stored import files
 from dcdc.stored.schema import Unfit
 
@@ -144,7 +145,8 @@ def _require_fit(folder: "RunFolder", table: "pa.Table", metrics: Mapping[str, A
 def _read_skipped(path: Path) -> list[tuple[str, str]]:
     if not path.exists():
         return []
-    return [(row["name"], row["reason"]) for row in files.SKIPPED.read(path)]
+    rows = files.SKIPPED.read(path)
+    return [(unguarded(row["name"]), unguarded(row["reason"])) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)

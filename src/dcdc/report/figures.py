@@ -7,6 +7,7 @@ curves of many kinds, ten after Paul Tol, Colour schemes, 2021: his muted and hi
 
 import base64
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,11 +19,14 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dcdc.printable import shown
 from dcdc.runtime.atomic_files import atomic_file
 
 DPI = 150
 FEW_DOTS = 40  # up to here each point of a curve gets a dot; one alone would draw no line
 ROUND_STEPS = [1, 2, 5, 10]  # between ticks
+# A class may be called so.
+_NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _WIDE = 9.0  # inches, of a figure
 
 
@@ -157,12 +161,17 @@ def _lay_out(figure: Figure) -> None:
 
 
 def _encoded(figure: Figure, kind: str) -> bytes:
-    _lay_out(figure)
     # Without a date the same run gives the same file.
     metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         # A class name in a script that the font lacks is drawn as boxes: no cause for noise.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
+        _lay_out(figure)
         figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
-    return buffer.getvalue()
+    content = buffer.getvalue()
+    return _NOT_IN_XML.sub(_written_out, content) if kind == "svg" else content
+
+
+def _written_out(found: re.Match[bytes]) -> bytes:
+    return shown(found[0].decode()).encode("ascii", "backslashreplace")

@@ -18,6 +18,7 @@ from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
 from dcdc.metrics.provenance import mark, of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
+from dcdc.printable import shown_lines
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
 from dcdc.report.facts import (
@@ -60,6 +61,7 @@ _ENVIRONMENT = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    finalize=lambda value: shown_lines(value) if type(value) is str else value,
 )
 _SCORE_COLUMNS = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "purity": "purity"}
 _STATIC_MAP = 1_500_000  # characters; a heavier picture of the map is left to its own files

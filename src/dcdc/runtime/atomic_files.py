@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -84,6 +85,19 @@ def place(source: Path, target: Path) -> None:
     except OSError:  # another disk, or one without hard links
         _place_copy(source, target)
     source.unlink()
+
+
+def copy_new(source: Path, target: Path) -> None:
+    """A copy with its times and permissions, in a file that is new: what holds `target` is removed,
+    and a link that somebody put there is never followed."""
+    target.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with source.open("rb") as content:
+        found = os.fstat(content.fileno())
+        descriptor = os.open(target, flags, stat.S_IMODE(found.st_mode) | stat.S_IWUSR)
+        with os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(content, copy)
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns), follow_symlinks=False)
 
 
 def _place_copy(source: Path, target: Path) -> None:

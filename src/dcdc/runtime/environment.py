@@ -5,11 +5,20 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dcdc.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 COMMIT_VARIABLE = "DCDC_COMMIT"
 """What says the commit where the code is no clone."""
 _GIT_SECONDS = 5
+_SPIN_COUNT = "GOMP_SPINCOUNT"
 _STATUS = Path("/proc/self/status")
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
 
 
 def own_version() -> str:
@@ -47,10 +56,56 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
+def expanded(path: str | Path) -> Path:
+    """With the home folder in the place of `~`, where that is known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        user = str(path).partition("/")[0]
+        raise InputError(
+            f"{user} in {path} stands for no home folder that is known here: write it out"
+        ) from None
+
+
+def bound_spinning() -> None:
+    """Threads of OpenMP wait for each other by spinning, and beside a busy process they spin while
+    the one they wait for has no core. Asked before torch is loaded; a person's own choice stays."""
+    if not {_SPIN_COUNT, "OMP_WAIT_POLICY"} & os.environ.keys():
+        os.environ[_SPIN_COUNT] = "10000"  # of 300,000: benchmarks/spinning.py
+
+
 def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def free_memory(device: "torch.device") -> int | None:
+    """Bytes that a process may still take there: of the machine, within the limit of its group;
+    None where nobody says."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    found = [each for each in (_free_of_machine(), _free_of_group()) if each is not None]
+    return min(found, default=None)
+
+
+def _free_of_machine() -> int | None:
+    try:
+        text = _MEMORY.read_text(encoding="ascii", errors="replace")
+        return 1024 * int(text.partition("MemAvailable:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _free_of_group() -> int | None:
+    """By Linux's control groups, as containers have them."""
+    try:
+        most, used = ((_GROUP / f"memory.{name}").read_text() for name in ("max", "current"))
+        return max(0, int(most) - int(used))
+    except (OSError, ValueError):  # no such group, or "max"
+        return None
 
 
 def peak_memory_mb() -> float:

@@ -3,6 +3,7 @@ import os
 import pickle
 import random
 import struct
+import time
 import tracemalloc
 from contextlib import suppress
 
@@ -251,3 +252,39 @@ def test_files_that_are_none(tmp_path):
         file.truncate(2**31)
     with pytest.raises(InputError, match="too big"):
         load_inert(tmp_path / "data_batch_1")
+
+
+def named_twice_over(levels, opening=b"U\x01x", pair=b"\x86"):
+    """A value of two that are one value of two, ...: 2^levels values in a few bytes."""
+    data = opening
+    for level in range(levels):
+        data += b"q" + bytes([level]) + b"h" + bytes([level]) + pair
+    return data
+
+
+BOMB = named_twice_over(60)
+LISTS = named_twice_over(60, pair=b"q\xfe0](h\xfeh\xfee")
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"}" + BOMB + b"K\x01s.", "a key"),
+        (b"}(" + BOMB + b"K\x01u.", "a key"),
+        (b"(" + BOMB + b"K\x01d.", "a key"),
+        (b"}(K\x01" + BOMB + b"u.", "more than any"),
+        (b"](" + BOMB + b"e.", "more than any"),
+        (BOMB + b".", "more than any"),
+        (b"\x8f(" + BOMB + b"\x90.", "opcode"),
+        (b"(" + BOMB + b"\x91.", "opcode"),
+        (array(of=dtype(code=BOMB)), "no text"),
+        (array(shape=BOMB), "shape"),
+        (array(raw=BOMB), "without plain bytes"),
+        (b"]" * 1 + b"](" * 3000 + b"e" * 3000 + b".", "more than any"),
+        (b"]q\x01h\x01a.", "more than any"),
+    ],
+)
+def test_few_bytes_that_stand_for_endless_values(tmp_path, data, why):
+    began = time.monotonic()
+    assert why in refused(tmp_path, data)
+    assert time.monotonic() - began < 5

@@ -19,6 +19,7 @@ from dcdc.data.benchmarks.original_files import (
     numbered_in,
 )
 from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 DIGIT_CLASSES = tuple("0123456789")
@@ -71,7 +72,7 @@ def _found(folder: Path, stem: str, what: str, n_axes: int) -> Path:
 def _read(path: Path, n_axes: int) -> NDArray[np.uint8]:
     try:
         if path.suffix != ".gz":
-            with path.open("rb") as file:
+            with require_regular(path).open("rb") as file:
                 return _parsed(file, path, n_axes, path.stat().st_size)
         with gzip.open(path) as file:
             return _parsed(file, path, n_axes, None)

@@ -9,9 +9,10 @@ import numpy as np
 
 from dcdc.data.benchmarks.original_files import check_splits, naming_what_cannot_be_read, text_lines
 from dcdc.data.fingerprint import files_fingerprint
-from dcdc.data.folder import file_inside, printable
+from dcdc.data.folder import file_inside
 from dcdc.data.listing import Encoded, Listing
 from dcdc.errors import InputError
+from dcdc.printable import utf8_name
 
 _SUFFIXES = (".jpeg", ".jpg")
 _MOST_NAMED = 20  # ids in one line of a message
@@ -75,7 +76,7 @@ def files_listing(
 
     return Listing(
         where=str(root),
-        names=tuple(map(printable, names)),
+        names=tuple(map(utf8_name, names)),
         encoded=encoded,
         fingerprint=files_fingerprint(root, ((name, _stat(root / name)) for name in names)),
         targets=np.array([code for _, code in files], np.int64),

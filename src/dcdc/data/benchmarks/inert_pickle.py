@@ -2,6 +2,8 @@
 
 A pickle is a program: it names functions and calls them. Here the few names that an array needs
 lead to stand-ins, every other name is refused, and what stands in can be called but not changed.
+A pickle may also name one value many times over, so that a few bytes stand for more values than can
+be counted: only plain keys are hashed, and what comes out is counted before anybody looks at it.
 """
 
 import io
@@ -10,16 +12,20 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 _MOST_BYTES = 2**30  # the biggest original, CIFAR-100's train, has 155 MB
+_MOST_VALUES = 2**22  # the biggest original has 150,000
+_DEEPEST = 8
 _NUMBERS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
+_OF_SETS = ("EMPTY_SET", "ADDITEMS", "FROZENSET")
 _LENGTH_BYTES = {
     pickletools.TAKEN_FROM_ARGUMENT1: 1,
     pickletools.TAKEN_FROM_ARGUMENT4: 4,
@@ -34,11 +40,13 @@ def load_inert(path: Path) -> Any:
     Strings of Python 2 come as bytes. An array deeper down stays a stand-in.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if require_regular(path).stat().st_size > _MOST_BYTES:
             raise pickle.UnpicklingError("it is far too big")
         data = path.read_bytes()
         _check_opcodes(data)
-        return _with_arrays(_InertUnpickler(io.BytesIO(data), encoding="bytes").load())
+        content = _InertUnpickler(io.BytesIO(data), encoding="bytes").load()
+        _check_extent(content)
+        return _with_arrays(content)
     except Exception as error:  # a damaged pickle makes the reader raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
@@ -46,7 +54,38 @@ def load_inert(path: Path) -> Any:
         ) from None
 
 
-class _InertUnpickler(pickle.Unpickler):
+class _InertUnpickler(pickle._Unpickler):
+    """The reader in Python: the one in C hashes any key without asking."""
+
+    stack: list[Any]
+    pop_mark: Callable[[], list[Any]]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+
+    def load_dict(self) -> None:
+        items = self.pop_mark()
+        self.stack.append({})
+        self._fill(items)
+
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._fill([key, value])
+
+    def load_setitems(self) -> None:
+        self._fill(self.pop_mark())
+
+    def _fill(self, items: list[Any]) -> None:
+        found = self.stack[-1]
+        if type(found) is not dict:
+            raise pickle.UnpicklingError("it fills something else than a dict")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            if type(key) not in (str, bytes, int):
+                raise pickle.UnpicklingError("it has a key that is no plain value")
+            found[key] = value
+
+    dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) not in _STAND_INS:
             asked = f"{module}.{name}"[:80]
@@ -64,10 +103,13 @@ def _check_opcodes(data: bytes) -> None:
         if position >= len(data):
             raise pickle.UnpicklingError("it is cut short")
         opcode = _OPCODES.get(data[position])
-        if opcode is None or opcode.name.startswith("EXT"):  # these may go round find_class
+        # Extensions may go round find_class, and sets hash whatever they hold.
+        if opcode is None or opcode.name.startswith("EXT") or opcode.name in _OF_SETS:
             raise pickle.UnpicklingError(f"it has the opcode {data[position]:#04x}")
         start, n_opcodes = position + 1, n_opcodes + 1
         position = _end_of_argument(data, start, opcode)
+        if opcode.name == "FRAME" and int.from_bytes(data[start:position], "little") > len(data):
+            raise pickle.UnpicklingError("it is cut short")
         if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT"):
             argument = data[start:position]
             place = int(argument) if opcode.name == "PUT" else int.from_bytes(argument, "little")
@@ -107,8 +149,9 @@ class _Dtype:
 
     def __init__(self, code: Any, _align: Any = False, _copy: Any = True) -> None:
         text = code.decode("latin1") if isinstance(code, bytes) else code
-        if text not in _NUMBERS:
-            raise pickle.UnpicklingError(f"it has an array of type {text!a:.40}")
+        if not isinstance(text, str) or text not in _NUMBERS:
+            shown = ascii(text)[:40] if isinstance(text, str | int) else "that is no text"
+            raise pickle.UnpicklingError(f"it has an array of type {shown}")
         self.plain = np.dtype(text)
 
     def __setstate__(self, state: Any) -> None:
@@ -180,6 +223,20 @@ _STAND_INS = {
     ("numpy._core.numeric", "_frombuffer"): _StandIn(_from_buffer),
     ("_codecs", "encode"): _StandIn(_encode),
 }
+
+
+def _check_extent(content: Any) -> None:
+    """Counts every value as often as it is named."""
+    waiting, n_values = [(content, 0)], 0
+    while waiting:
+        value, depth = waiting.pop()
+        inside = (*value, *value.values()) if isinstance(value, dict) else value
+        if not isinstance(inside, list | tuple):
+            continue
+        n_values += len(inside)
+        if depth == _DEEPEST or n_values > _MOST_VALUES:
+            raise pickle.UnpicklingError("it holds more than any such file")
+        waiting += [(each, depth + 1) for each in inside if isinstance(each, list | tuple | dict)]
 
 
 def _with_arrays(content: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 _TELLTALES = {
@@ -41,7 +42,7 @@ def numbered_in(split: str, n_images: int) -> tuple[str, ...]:
 def text_lines(path: Path) -> list[str]:
     """The lines that are not empty."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = require_regular(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text file: it is damaged; get it again") from None
     return [line.strip() for line in text.splitlines() if line.strip()]

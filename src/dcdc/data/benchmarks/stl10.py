@@ -19,6 +19,7 @@ from dcdc.data.benchmarks.original_files import (
 )
 from dcdc.data.decode import square_images
 from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 STL10_CLASSES = (
@@ -92,7 +93,7 @@ def _mapped(place: Path, split: str) -> NDArray[np.uint8]:
             f"{path} has {n_bytes} bytes, not a whole number of images of {_IMAGE_BYTES}: it is "
             "damaged or cut short; get it again"
         )
-    flat = np.memmap(path, np.uint8, mode="r")
+    flat = np.memmap(require_regular(path), np.uint8, mode="r")
     return flat.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 3, 2, 1)
 
 

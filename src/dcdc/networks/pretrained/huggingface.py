@@ -27,6 +27,7 @@ from dcdc.networks.pretrained.weight_files import (
     read_safetensors,
     require_file,
 )
+from dcdc.runtime.environment import expanded
 from dcdc.stored.files import BACKBONE_SETTINGS
 
 CONFIG_FILE = "config.json"
@@ -85,7 +86,7 @@ def hugging_face_backbone(rest: str) -> Backbone:
 
 def _place(rest: str) -> Place:
     spec = f"hf:{rest}"
-    folder = Path(rest).expanduser()
+    folder = expanded(rest)
     if folder.is_dir():
         return Place(spec, folder)
     if rest.startswith((".", "/", "~")):

@@ -20,6 +20,7 @@ from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.onnx_model import OnnxModel
 from dcdc.networks.pretrained.pooling import pooled
 from dcdc.networks.pretrained.weight_files import require_file
+from dcdc.runtime.environment import expanded
 
 Opened = ExportedProgram | OnnxModel
 KINDS: dict[str, Callable[[Path], Opened]] = {".pt2": ExportedProgram, ".onnx": OnnxModel}
@@ -27,7 +28,7 @@ PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib")
 
 
 def file_backbone(rest: str) -> Backbone:
-    path, spec = Path(rest).expanduser(), f"file:{rest}"
+    path, spec = expanded(rest), f"file:{rest}"
     _require_kind(path)
     require_file(path)
     opened = KINDS[path.suffix](path)

@@ -26,6 +26,7 @@ from dcdc.networks.pretrained.weight_files import (
     read_safetensors,
     require_file,
 )
+from dcdc.runtime.environment import expanded
 
 _HEADS = ("head.", "fc.", "classifier.", "head_dist.", "last_linear.")
 """Classifiers, which features do without."""
@@ -38,13 +39,13 @@ def timm_backbone(rest: str) -> Backbone:
     settings = _settings(timm, name)
     side = _side(size, rest)
     if at:
-        require_file(Path(path).expanduser())
+        require_file(expanded(path))
     told = _told(settings, f"timm:{rest}", own_weights=bool(at) and "." not in name)
     if side is not None:
         told = replace(told, size=side)
     img_size = side if settings.fixed_input_size else None  # others take any size as they are
     load = (
-        partial(_load_file, Path(path).expanduser())
+        partial(_load_file, expanded(path))
         if at
         else partial(_load_from_hub, name, settings, img_size)
     )

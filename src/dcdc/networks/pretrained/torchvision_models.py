@@ -24,6 +24,7 @@ from dcdc.networks.pretrained.fitting import load_fitting
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named
 from dcdc.networks.pretrained.weight_files import read_safetensors, require_file
+from dcdc.runtime.environment import expanded
 
 SECONDS = 30.0
 """Without a byte from torchvision's server, until it counts as out of reach."""
@@ -38,7 +39,7 @@ def torchvision_backbone(rest: str) -> Backbone:
     if architecture not in known:
         raise InputError(f"torchvision has no model {architecture!r}{nearest(architecture, known)}")
     weights = _weights(models, architecture, tag)
-    own = Path(path).expanduser() if at else None
+    own = expanded(path) if at else None
     if own is not None:
         require_file(own)
     told = _told(weights, f"torchvision:{rest}", unnamed=own is not None and not tag)
