@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 Schedule = Literal["constant", "cosine"]
 BATCH = Range(2, most=1_000_000)
-LEARNING_RATE = Range(0, 10, above=True)
-TEMPERATURE = Range(0, 1_000, above=True)
+LEARNING_RATE = Range(0, above=True)
+TEMPERATURE = Range(0, above=True)
 PROJECTION = Range(2, most=65_536)
 
 
@@ -35,7 +35,7 @@ class PhaseSettings:
     reads_vectors: ClassVar[bool] = False
     """Whether it can train on feature vectors, which have no perturbed copies."""
 
-    epochs: Annotated[int, Range(0, most=1_000_000)] = 0
+    epochs: Annotated[int, Range(0)] = 0
     """0: the phase is left out."""
     batch_size: Annotated[int | None, BATCH] = None
     """None: that of the phase before."""

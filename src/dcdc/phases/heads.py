@@ -43,7 +43,7 @@ class Heads(Phase):
     color = "#2b8a3e"
     reads_vectors = True
 
-    epochs: Annotated[int, Range(1, most=1_000_000)] = 200
+    epochs: Annotated[int, Range(1)] = 200
     """An epoch shows every image once to every head."""
     batch_size: Annotated[int | None, BATCH] = 50
     n_repeats: Annotated[int, Range(1, most=1_000)] = 3
