@@ -70,7 +70,7 @@ def test_killed_anywhere_while_it_is_written_again_one_of_a_step_is_there(
         save_checkpoint(tmp_path, checkpoint(3), keep=1)
 
         def write_again() -> None:
-            again = replace(checkpoint(3), extra={"note": "again"})
+            again = replace(checkpoint(3), extra={"term_counts": {}, "note": "again"})
             save_checkpoint(tmp_path, again, keep=1)
 
         was_killed = killed_before(number, write_again, tmp_path)
