@@ -119,3 +119,14 @@ except InputError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "was cut short while it was in use" in done.stdout, (done.returncode, done.stderr)
+
+
+def test_a_header_that_is_no_python_at_all_is_one_line(tmp_path):
+    """numpy hands such a header to Python's tokenizer, whose errors are of a kind of their own."""
+    path = tmp_path / "v.npy"
+    np.save(path, np.zeros((4, 4)))
+    content = bytearray(path.read_bytes())
+    content[28:92] = bytes(64)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"v\.npy"):
+        load_data(str(path))

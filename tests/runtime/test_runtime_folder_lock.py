@@ -171,3 +171,18 @@ def test_among_many_there_is_one_at_a_time(forked, tmp_path):
         process.join(90)
     assert [process.exitcode for process in processes] == [0] * 4
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_regular_file_in_the_locks_place_is_refused_at_once(tmp_path, kind):
+    place, elsewhere = tmp_path / LOCK, tmp_path / "thesis.txt"
+    elsewhere.write_text("mine")
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to(elsewhere)
+    else:
+        place.mkdir()
+    with pytest.raises(InputError, match="is no regular file: remove it"):
+        locked_folder(tmp_path).__enter__()
+    assert elsewhere.read_text() == "mine"

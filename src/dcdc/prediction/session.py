@@ -90,16 +90,15 @@ def predict_to_file(
         "other images or another target": images.fingerprint,
         "another choice of features": str(features is not None),
     }
-    with _writing(out):  # a place that cannot be had is found before minutes go into predicting
-        for folder in job.other_folders:
-            if folder.exists() and not folder.is_dir():
-                raise InputError(f"{folder} is a file: give a folder")
-            folder.mkdir(parents=True, exist_ok=True)
     with (
         _writing(out),
         opened_work(work_path(out), heads, meaning) as work,
         Interruption() as interruption,
     ):
+        for folder in job.other_folders:  # found before minutes go into predicting
+            if folder.exists() and not folder.is_dir():
+                raise InputError(f"{folder} is a file: give a folder")
+            folder.mkdir(parents=True, exist_ok=True)
         if not work.is_whole:
             job.refuse_existing()
             if work.n_read:

@@ -34,7 +34,15 @@ def require_made_with(run: Path, now: Mapping[str, Any], then: Mapping[str, Any]
 def _require_edited_by_nobody(run: Path, config: RunConfig, then: Mapping[str, Any]) -> None:
     # Where the images lie may change: they are known by themselves.
     elsewhere = {"data.source": config.data.source}
-    changed = _changed(config, with_values(from_mapping(then), elsewhere))
+    try:
+        before = with_values(from_mapping(then), elsewhere)
+    except InputError as error:
+        raise InputError(
+            f"cannot resume {run}: state.json of its checkpoint has settings that cannot be "
+            f"({error})",
+            remedy=_NEW_RUN,
+        ) from None
+    changed = _changed(config, before)
     if changed:
         raise InputError(
             f"cannot resume {run}: its settings were changed since its checkpoint ({changed})",

@@ -12,6 +12,7 @@ longer than that: an owner that lives is seen to.
 import json
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -87,6 +88,7 @@ def _missing(path: Path) -> list[Path]:
 def _acquire(path: Path, remedy: Sequence[str]) -> Any:
     import filelock
 
+    _require_lock_file(path / LOCK)
     for attempt in range(_ATTEMPTS):
         path.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path / LOCK)
@@ -106,6 +108,13 @@ def _acquire(path: Path, remedy: Sequence[str]) -> Any:
         lock.release()
         raise
     return lock
+
+
+def _require_lock_file(file: Path) -> None:
+    """A pipe or a link in its place would hang, or be written through."""
+    with suppress(OSError):
+        if not stat.S_ISREG(file.lstat().st_mode):
+            raise InputError(f"{file} is no regular file: remove it")
 
 
 def _busy(path: Path, owner: dict[str, Any], remedy: Sequence[str]) -> InputError:
