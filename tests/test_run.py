@@ -257,13 +257,13 @@ def test_a_checkpoint_that_does_not_say_what_it_was_made_with_is_gone_on_from(
 def test_a_run_that_is_refused_leaves_nothing_and_the_older_run_as_it_is(
     good_config, tiny_set, tmp_path
 ):
-    bad = with_values(good_config, {"network.mean": (0.5,), "network.std": (0.0,)})
-    with pytest.raises(ValueError, match="std"):
+    bad = with_values(good_config, {"network.mean": (0.5,) * 2, "network.std": (0.5,) * 2})
+    with pytest.raises(ValueError, match="channel"):
         run(bad, tiny_set, folder=RunFolder.create(tmp_path / "runs" / "new"))
     assert list(tmp_path.iterdir()) == []
     run(good_config, tiny_set, folder=RunFolder.create(tmp_path / "run"))
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    with pytest.raises(ValueError, match="std"):
+    with pytest.raises(ValueError, match="channel"):
         run(bad, tiny_set, folder=RunFolder.create(tmp_path / "run", overwrite=True))
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 

@@ -243,7 +243,7 @@ DAMAGES = {
         change_config(
             network={"backbone": "small", "over_clusters": 6, "mean": [0.5], "std": [0.0]}
         ),
-        "does not describe a model: .*std",
+        r"config\.json: network\.std = \(0\.0,\) must be each above 0",
     ),
     "not JSON": (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
     "names damaged": (lambda folder: (folder / "names.json").write_text("[]"), "names.json"),

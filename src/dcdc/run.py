@@ -174,18 +174,19 @@ def _run(
     history = folder.read_history() if folder else trainer.history
     training.model.metrics = metrics
 
+    sample = None
+    if processes.all_reduce_max(folder is not None):
+        sample = _sample(config, training.model, training.store)
+
     def write() -> None:
         if processes.is_first:
             metrics["baselines"] = _baselines(config, training.model, image_set, baselines)
-        if folder is not None:
-            _write_results(folder, image_set, training.model, assigned, metrics)
+        if folder is not None and sample is not None:
+            _write_results(folder, image_set, training.model, assigned, sample, metrics)
 
     processes.with_barrier(write)
-    if processes.all_reduce_max(folder is not None):
-        sample = _sample(config, training.model, training.store)
-        if folder is not None:
-            folder.write_sample(sample._asdict())
-            training.model.training_features = _training_features(folder, training.model)
+    if folder is not None:
+        training.model.training_features = _training_features(folder, training.model)
     return RunResult(config, training.model, assigned, metrics, history, stopped_by)
 
 
@@ -336,8 +337,10 @@ def _write_results(
     image_set: Data,
     model: TrainedModel,
     assigned: Assigned,
+    sample: Sample,
     metrics: dict[str, Any],
 ) -> None:
+    """The metrics last: a folder that has them is a run that is done."""
     assert model.config is not None
     files = find_backbone(model.config["network"]["backbone"]).files
     folder.write_model(model.network, weights_note(metrics["dcdc"], model.config, files))
@@ -348,9 +351,10 @@ def _write_results(
         target_names(image_set),
         assigned.runner_up(),
     )
-    folder.write_metrics(metrics)
+    folder.write_sample(sample._asdict())
     loading = f'dcdc.load("{folder.path.name}")'
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
+    folder.write_metrics(metrics)
 
 
 def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:

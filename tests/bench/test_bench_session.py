@@ -106,5 +106,5 @@ def test_images_are_as_many_as_fit_and_of_the_presets_shape(name, shape):
 
 
 def test_there_are_enough_images_for_a_large_batch():
-    case = build_case("digits", {"train.device": "cpu", "heads.batch_size": 30_000}, [])
-    assert case.image_set.n_images == 60_000
+    case = build_case("digits", {"train.device": "cpu", "heads.batch_size": 5_000}, [])
+    assert case.image_set.n_images == 10_000

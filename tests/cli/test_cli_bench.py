@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_what_was_measured(dcdc, monkeypatch, tmp_path):
         (("--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("--batch-size", "1"), "--batch-size 1 must be at least 2"),
         (("--set", "heads.bach_size=4"), "did you mean 'heads.batch_size'?"),
-        (("--set", "augment.hue=2"), "hue is 2"),
+        (("--set", "augment.hue=2"), "augment.hue=2.0 must be 0 to 0.5"),
         (("--json", "."), "is a folder"),
     ],
 )

@@ -327,7 +327,7 @@ def test_work_that_is_taken_away_is_no_success(predicted, out, at, tmp_path, mon
             how = {}
         with pytest.raises(InputError, match=r"was removed or changed while .* start again"):
             predicted(out, **how)
-    assert not list((tmp_path / "made").iterdir())
+    assert not list((tmp_path / "made").glob("*"))
     assert predicted(out).n_images == 48
 
 

@@ -138,7 +138,7 @@ def fit(
         if processes.broadcast_value(claim):
             _resume(run_path, overrides, folder, manner)
         else:
-            _start(source, run_path, overrides, folder, manner)
+            _start(source, run_path, overrides, folder, manner, fine_tune=fine_tune)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
@@ -192,12 +192,14 @@ def _start(
     overrides: "Overrides",
     folder: "RunFolder | None",
     manner: "_Manner",
+    *,
+    fine_tune: bool,
 ) -> None:
     from dcdc.prepare.prepare_run import prepare_run
 
     prepared = prepare_run(source, overrides, manner.processes, read=manner.read)
     _require_fitting(manner.methods, prepared)
-    if overrides.values.get("network.frozen") is False:
+    if fine_tune:
         _require_pretrained(prepared.config.network.backbone)
     if folder is not None:
         _announce(prepared, manner)

@@ -3,6 +3,7 @@
 Shapes: N x H x W, N x H x W x C or N x C x H x W come in (C is 1 or 3), N x S x S x C goes out.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -126,7 +127,9 @@ def opened_numpy(path: Path, what: str) -> Iterator[Any]:
             magic = file.read(6)
         if magic != b"\x93NUMPY" and not magic.startswith(b"PK"):
             raise InputError(f"{path} is not a NumPy file: write it with numpy.save or numpy.savez")
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of a damaged header that overflows
+            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
         with nullcontext(loaded) if isinstance(loaded, np.ndarray) else loaded:
             yield loaded
     except InputError:
