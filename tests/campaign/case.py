@@ -1,0 +1,130 @@
+"""One bad input, and what a clean answer to it is.
+
+Clean is: exit code 0 with the answer of the undamaged input; or exit code 2 and one line on stderr
+that names the file or setting. In both cases nothing is left behind, and nothing that was there
+is changed or gone.
+"""
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from campaign.process import HANG_SECONDS, Ended, call, run_verb
+
+Work = Sequence[object] | Callable[[], object]
+"""The arguments of a verb, or a call in the same place."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    """What is wrong with the input; unique in its family."""
+    prepare: Callable[[Path], Work]
+    """Lays the input in an empty folder, which the work begins in."""
+    names: tuple[str, ...] = ()
+    """Of which a refusal must hold one."""
+    answer: Callable[[Path, Ended], Any] = lambda folder, ended: None  # noqa: ARG005
+    """What came out, of exit code 0."""
+    wanted: Any = None
+    """The answer of the undamaged input."""
+    makes: tuple[str, ...] = ()
+    """Patterns of what exit code 0 leaves."""
+    changes: tuple[str, ...] = ()
+    """Patterns of what was there and may be changed or go."""
+    codes: tuple[int, ...] = (0, 2)
+    by_parser: bool = False
+    """Whether the command line itself is wrong, which is told with a line of usage."""
+    cache: Path | None = field(default=None, compare=False)
+
+
+def fault_of(case: Case) -> str:
+    """What is wrong with how the case was answered; nothing: it was answered cleanly."""
+    fault = _tried(case)
+    # A busy machine is no hang.
+    return _tried(case) if fault.startswith("hang") else fault
+
+
+def _tried(case: Case) -> str:
+    with fresh_folder() as folder:
+        work = case.prepare(folder)
+        before = contents(folder)
+        own = (lambda: run_verb(work)) if isinstance(work, list | tuple) else work
+        ended = call(own, folder, cache=case.cache)
+        return _fault(case, ended, folder, before, contents(folder))
+
+
+def _fault(
+    case: Case, ended: Ended, folder: Path, before: dict[str, Any], after: dict[str, Any]
+) -> str:
+    if ended.hung:
+        return f"hang of {HANG_SECONDS:.0f} s"
+    said = " / ".join(ended.err.strip().splitlines()[-3:])[-400:]
+    if "Traceback (most recent call last)" in ended.err:
+        return f"traceback: {ended.err.strip().splitlines()[-1][:300]}"
+    if ended.code not in case.codes:
+        return f"exit code {ended.code}: {said}"
+    found = ended.out + ended.err
+    if _CONTROL.search(found):
+        return f"raw control characters: {_CONTROL.search(found)!r}"
+    if ended.code and not case.by_parser:
+        errors = ended.err.splitlines()
+        if len(errors) != 1 or not errors[0].startswith("dcdc: "):
+            return f"not one line: {len(errors)} lines: {said}"
+    if ended.code and case.names and not any(name in ended.err for name in case.names):
+        return f"names none of {case.names}: {said}"
+    allowed = case.makes if ended.code == 0 else ()
+    left = [name for name in after if name not in before and not _matches(name, allowed)]
+    if left:
+        return f"leftover: {', '.join(left[:5])}"
+    lost = [name for name in before if after.get(name) != before[name]]
+    lost = [name for name in lost if not (ended.code == 0 and _matches(name, case.changes))]
+    if lost:
+        return f"changed or gone: {', '.join(lost[:5])}"
+    if ended.code == 0 and case.wanted is not None:
+        answer = case.answer(folder, ended)
+        if answer != case.wanted:
+            return f"changed answer: {str(answer)[:200]}"
+    return ""
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(Path(name).match(pattern) for pattern in patterns)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Every file below, with what would show that it was written again."""
+    found: dict[str, Any] = {}
+    for parent, folders, names in os.walk(os.fsencode(folder)):
+        for name in [*folders, *names]:
+            path = os.path.join(parent, name)  # noqa: PTH118 - names of bytes
+            own = os.lstat(path)
+            relative = os.fsdecode(os.path.relpath(path, os.fsencode(folder)))
+            is_file = stat.S_ISREG(own.st_mode)
+            found[relative] = (own.st_size, own.st_mtime_ns) if is_file else stat.S_IFMT(own.st_mode)
+    return found
+
+
+class fresh_folder:  # noqa: N801 - used as a function
+    """An empty folder, gone at the end, inside one that holds nothing else."""
+
+    def __enter__(self) -> Path:
+        self._outer = Path(tempfile.mkdtemp(prefix="campaign-"))
+        (self._outer / "here").mkdir()
+        return self._outer / "here"
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._outer, ignore_errors=True)
+
+
+def numbered(cases: Iterator[Case]) -> list[Case]:
+    """With names that are unique."""
+    found = list(cases)
+    assert len({case.name for case in found}) == len(found), "two inputs of one name"
+    return found
