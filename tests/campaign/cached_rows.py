@@ -13,23 +13,28 @@ from typing import Any
 from campaign import answers
 from campaign.case import Case, fresh_folder
 from campaign.ground import Ground, ground
-from campaign.mutations import NO_FILE, cut, drawing, flipped, in_place, overwritten, replaced, texts
+from campaign.mutations import (
+    NO_FILE,
+    cut,
+    drawing,
+    flipped,
+    in_place,
+    overwritten,
+    replaced,
+    texts,
+)
 from campaign.process import call
 
 
 def decoded_cases() -> Iterator[Case]:
-    made = ground()
-    yield from _cases(made, "images", partial(_read_images, made), n_rows=800, n_notes=220)
+    yield from _cases("images", partial(_read_images, ground()), n_rows=600, n_notes=160)
 
 
 def features_cases() -> Iterator[Case]:
-    made = ground()
-    yield from _cases(made, "features", partial(_read_features, made), n_rows=300, n_notes=60)
+    yield from _cases("features", partial(_read_features, ground()), n_rows=150, n_notes=40)
 
 
-def _cases(
-    made: Ground, what: str, read: Callable[[], None], *, n_rows: int, n_notes: int
-) -> Iterator[Case]:
+def _cases(what: str, read: Callable[[], None], *, n_rows: int, n_notes: int) -> Iterator[Case]:
     place, wanted = _built(what)
     entries = [path for path in sorted(place.rglob("*")) if path.is_file()]
     only = "features-" if what == "features" else ""

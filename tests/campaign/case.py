@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from campaign.process import HANG_SECONDS, Ended, call, run_verb
 
 Work = Sequence[object] | Callable[[], object]
 """The arguments of a verb, or a call in the same place."""
+_LARGE = 4 << 20
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -73,18 +75,18 @@ def _fault(
     found = ended.out + ended.err
     if _CONTROL.search(found):
         return f"raw control characters: {_CONTROL.search(found)!r}"
-    if ended.code and not case.by_parser:
-        errors = ended.err.splitlines()
-        if len(errors) != 1 or not errors[0].startswith("dcdc: "):
-            return f"not one line: {len(errors)} lines: {said}"
-    if ended.code and case.names and not any(name in ended.err for name in case.names):
+    errors = ended.err.splitlines()
+    is_usage = case.by_parser and errors and errors[0].startswith("Usage: ")
+    if ended.code and not is_usage and (len(errors) != 1 or not errors[0].startswith("dcdc: ")):
+        return f"not one line: {len(errors)} lines: {said}"
+    if ended.code == 2 and case.names and not any(name in ended.err for name in case.names):
         return f"names none of {case.names}: {said}"
-    allowed = case.makes if ended.code == 0 else ()
+    allowed = case.makes if ended.code != 2 else ()
     left = [name for name in after if name not in before and not _matches(name, allowed)]
     if left:
         return f"leftover: {', '.join(left[:5])}"
     lost = [name for name in before if after.get(name) != before[name]]
-    lost = [name for name in lost if not (ended.code == 0 and _matches(name, case.changes))]
+    lost = [name for name in lost if ended.code == 2 or not _matches(name, case.changes)]
     if lost:
         return f"changed or gone: {', '.join(lost[:5])}"
     if ended.code == 0 and case.wanted is not None:
@@ -99,7 +101,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every file below, with what would show that it was written again."""
+    """Every file below, with what would show that it is another."""
     found: dict[str, Any] = {}
     for parent, folders, names in os.walk(os.fsencode(folder)):
         for name in [*folders, *names]:
@@ -107,8 +109,15 @@ def contents(folder: Path) -> dict[str, Any]:
             own = os.lstat(path)
             relative = os.fsdecode(os.path.relpath(path, os.fsencode(folder)))
             is_file = stat.S_ISREG(own.st_mode)
-            found[relative] = (own.st_size, own.st_mtime_ns) if is_file else stat.S_IFMT(own.st_mode)
+            found[relative] = _sum(path, own) if is_file else stat.S_IFMT(own.st_mode)
     return found
+
+
+def _sum(path: bytes, own: os.stat_result) -> tuple[int, int]:
+    if own.st_size > _LARGE:
+        return own.st_size, own.st_mtime_ns
+    with open(path, "rb") as file:  # noqa: PTH123 - names of bytes
+        return own.st_size, zlib.crc32(file.read())
 
 
 class fresh_folder:  # noqa: N801 - used as a function

@@ -71,7 +71,7 @@ def watch(root: Path, before: Before) -> None:
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = arguments
-            if isinstance(flags, int) and flags & _WRITES or _writes(mode):
+            if (isinstance(flags, int) and flags & _WRITES) or _writes(mode):
                 meet("open", path)
         elif event in _ONE_PATH:
             meet(event, arguments[0], arguments[-1] if event != "os.truncate" else None)
@@ -84,7 +84,7 @@ def watch(root: Path, before: Before) -> None:
 
     def fsync(file: Any) -> None:
         number = file if isinstance(file, int) else file.fileno()
-        meet("fsync", os.readlink(f"/proc/self/fd/{number}"))
+        meet("fsync", _opened_as(number))
         plain_fsync(file)
 
     os.fsync = fsync
@@ -94,14 +94,19 @@ def _writes(mode: Any) -> bool:
     return isinstance(mode, str) and any(letter in mode for letter in "wax+")
 
 
+def _opened_as(number: int) -> str:
+    return str(Path(f"/proc/self/fd/{number}").readlink())
+
+
 def _path_of(path: Any, folder: Any) -> str | None:
+    """Where the last part is looked for, whatever a link there leads to."""
     if not isinstance(path, str | bytes | os.PathLike):
         return None
-    text = os.fsdecode(path)
-    if isinstance(folder, int) and folder >= 0 and not os.path.isabs(text):
-        text = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), text)
-    parent, name = os.path.split(os.path.abspath(text))
-    return os.path.join(os.path.realpath(parent), name)
+    found = Path(os.fsdecode(path))
+    if isinstance(folder, int) and folder >= 0:
+        found = Path(_opened_as(folder)) / found
+    found = Path.cwd() / found
+    return str(found.parent.resolve() / found.name)
 
 
 def _stand_in_for_open(meet: Callable[[str, Any], bool]) -> None:

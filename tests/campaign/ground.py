@@ -1,11 +1,15 @@
 """What is damaged: real images, sources, runs and caches, made once for a whole campaign."""
 
 import atexit
+import gc
 import os
 import shutil
+import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +89,9 @@ def ground() -> Ground:
     shutil.copytree(made.vector_run, made.stopped_run)
     stop_after_two_epochs(made.stopped_run)
     _done(made, lambda: _save(made.vector_run, made.model))
+    _done(made, ["evaluate", made.vector_run])
+    _done(made, ["predict", made.vector_run, made.vectors, "--out", folder / "out.csv"])
+    gc.freeze()  # a fork's collector need not look at, and so copy, all that is there
     return made
 
 
@@ -105,6 +112,19 @@ def _save(run: Path, folder: Path) -> None:
 
 
 def _done(made: Ground, work: object) -> None:
+    """What the child imported for it is imported here: later forks begin with it."""
     own = (lambda: run_verb(work)) if isinstance(work, list) else work
-    ended = call(own, made.folder, cache=made.cache, seconds=120)
+    modules = made.folder / "modules"
+
+    def telling() -> None:
+        try:
+            own()
+        finally:
+            modules.write_text("\n".join(sys.modules))
+
+    ended = call(telling, made.folder, cache=made.cache, seconds=120)
     assert ended.code == 0, ended.err or ended.hung
+    for name in modules.read_text().splitlines():
+        if name not in sys.modules:
+            with suppress(Exception):  # made by another module, under its name
+                import_module(name)

@@ -12,11 +12,10 @@ from typing import Any
 
 from PIL import Image
 
-from campaign.case import Case
+from campaign.case import Case, fresh_folder
 from campaign.ground import Ground, ground, picture
 from campaign.mutations import NO_FILE, cut, drawing, flipped, overwritten, replaced
 from campaign.process import Ended, call, run_verb
-from campaign.case import fresh_folder
 
 _ENCODINGS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "png": ("PNG", "RGB", {}),
@@ -45,9 +44,9 @@ def cases() -> Iterator[Case]:
         content, suffix = _encoded(kind, mode, options), _SUFFIX[kind]
         draw = drawing("images", name)
         damaged = [
-            *cut(content, 16),
-            *flipped(content, 60, draw),
-            *overwritten(content, 24, draw),
+            *cut(content, 10),
+            *flipped(content, 40, draw),
+            *overwritten(content, 12, draw),
             *replaced(content),
         ]
         for words, changed in damaged:
@@ -63,7 +62,9 @@ def cases() -> Iterator[Case]:
 
 def _encoded(kind: str, mode: str, options: dict[str, Any]) -> bytes:
     image = picture(5)
-    image = image.convert("L").convert("I").convert("I;16") if mode == "I;16" else image.convert(mode)
+    image = (
+        image.convert("L").convert("I").convert("I;16") if mode == "I;16" else image.convert(mode)
+    )
     content = io.BytesIO()
     image.save(content, kind, **options)
     return content.getvalue()

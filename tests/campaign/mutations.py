@@ -25,7 +25,9 @@ def cut(content: bytes, n: int) -> Iterator[Damage]:
         yield f"cut to {length} bytes", content[:length]
 
 
-def flipped(content: bytes, n: int, draw: random.Random, *, most: int | None = None) -> Iterator[Damage]:
+def flipped(
+    content: bytes, n: int, draw: random.Random, *, most: int | None = None
+) -> Iterator[Damage]:
     """Single bits, half of them among the first bytes, where headers are."""
     head = min(64, len(content))
     last = min(most or len(content), len(content))
@@ -45,7 +47,11 @@ def overwritten(content: bytes, n: int, draw: random.Random) -> Iterator[Damage]
         start = draw.randrange(len(content))
         length = min(draw.choice((1, 2, 4, 8, 64, 512)), len(content) - start)
         what, by = draw.choice(
-            (("zeros", bytes(length)), ("ones", b"\xff" * length), ("noise", draw.randbytes(length)))
+            (
+                ("zeros", bytes(length)),
+                ("ones", b"\xff" * length),
+                ("noise", draw.randbytes(length)),
+            )
         )
         changed = content[:start] + by + content[start + length :]
         if changed != content:

@@ -1,6 +1,5 @@
 """Damaged `OUT.partial` folders of a prediction that was killed: it goes on to the same table."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from functools import lru_cache, partial
@@ -23,7 +22,7 @@ from campaign.mutations import (
     texts,
 )
 from campaign.process import Ended, call, run_verb
-from campaign.run_files import _FEWER
+from campaign.run_files import FEWER
 
 _OUT = "out.csv"
 
@@ -36,14 +35,14 @@ def cases() -> Iterator[Case]:
             continue
         content = path.read_bytes()
         draw = drawing("partial", path.name)
-        damages = [*cut(content, 8), *flipped(content, 40, draw), *overwritten(content, 8, draw)]
+        damages = [*cut(content, 8), *flipped(content, 24, draw), *overwritten(content, 4, draw)]
         damages += replaced(content)
         if path.name == "journal":
             damages += texts(content)
             head, *lines = content.splitlines(keepends=True)
-            for words, changed in json_values(head, _FEWER):
+            for words, changed in json_values(head, FEWER):
                 damages.append((f"header, {words}", b"".join([changed, b"\n", *lines])))
-            for words, changed in json_values(lines[0], _FEWER):
+            for words, changed in json_values(lines[0], FEWER):
                 damages.append((f"line, {words}", b"".join([head, changed, b"\n", *lines[1:]])))
         for words, damage in [*damages, *NO_FILE.items()]:
             yield Case(
@@ -105,7 +104,7 @@ def _killed() -> tuple[Path, dict[str, str]]:
     with fresh_folder() as folder:
         ended = call(partial(_work, made, die_after=9), folder, cache=made.cache)
         assert ended.code == -9, ended.err
-        os.rename(folder / f"{_OUT}.partial", place)
+        (folder / f"{_OUT}.partial").rename(place)
     with fresh_folder() as folder:
         ended = call(partial(_work, made), folder, cache=made.cache)
         assert ended.code == 0, ended.err

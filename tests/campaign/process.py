@@ -13,9 +13,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+import pyarrow
+import threadpoolctl
+import torch
 
 HANG_SECONDS = 10.0
 MEMORY = 4 << 30
@@ -33,11 +38,7 @@ class Ended:
 
 
 def warm() -> None:
-    """Imports what verbs import, on one thread each, so that forks begin with it."""
-    import pyarrow
-    import threadpoolctl
-    import torch
-
+    """Imports what verbs import, so that forks begin with it."""
     import dcdc.cli.progress
     import dcdc.cli.reading
     import dcdc.data.benchmarks.catalogue
@@ -48,15 +49,34 @@ def warm() -> None:
     import dcdc.phases.self_label
     import dcdc.prediction.session
     import dcdc.prepare.prepare_run
-    import dcdc.registry
     import dcdc.report.figures
     import dcdc.run  # noqa: F401
 
+    for group in ("backbones", "losses", "methods", "panels", "phases", "sources"):
+        _installed(group=f"dcdc.{group}")
+    _pools()
+
+
+_installed = lru_cache(importlib.metadata.entry_points)
+
+
+@lru_cache
+def _pools() -> threadpoolctl.ThreadpoolController:
+    return threadpoolctl.ThreadpoolController()
+
+
+def _be_quick() -> None:
+    """In a child: one thread each, and without what takes longer than the verbs themselves.
+
+    Packages that are installed stay as they are, and figures have tests of their own.
+    """
+    import dcdc.registry
+    import dcdc.report.figures
+
     torch.set_num_threads(1)
     pyarrow.set_cpu_count(1)
-    threadpoolctl.threadpool_limits(1)
-    # Installed packages stay as they are; looking for them takes longer than most verbs do.
-    dcdc.registry.entry_points = lru_cache(importlib.metadata.entry_points)
+    _pools().limit(limits=1)
+    dcdc.registry.entry_points = _installed
     dcdc.report.figures._encoded = _undrawn
 
 
@@ -68,7 +88,6 @@ _NOTHING = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"></svg>
 
 
 def _undrawn(figure: object, kind: str) -> bytes:  # noqa: ARG001
-    """Drawing takes longer than all else that a verb does, and figures have tests of their own."""
     return _NOTHING if kind == "svg" else _DOT
 
 
@@ -80,6 +99,38 @@ def run_verb(arguments: Sequence[object]) -> None:
     main()
 
 
+class Child:
+    """`work` in a process whose working directory is `folder`."""
+
+    def __init__(
+        self,
+        work: Callable[[], object],
+        folder: Path,
+        *,
+        cache: Path | None = None,
+        memory: int = MEMORY,
+    ) -> None:
+        self._said = Path(tempfile.mkdtemp(prefix="said-", dir=folder.parent))
+        self._number = os.fork()
+        if self._number == 0:
+            _be_the_child(work, folder, self._said, cache, memory)
+
+    def is_running(self) -> bool:
+        return os.waitid(os.P_PID, self._number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def ended(self, seconds: float = HANG_SECONDS) -> Ended:
+        """Waits for its end, and ends it after so many."""
+        try:
+            code = _wait(self._number, seconds)
+            out, err = (
+                (self._said / name).read_bytes().decode("utf-8", "replace")
+                for name in ("out", "err")
+            )
+            return Ended(code or 0, out, err, hung=code is None)
+        finally:
+            shutil.rmtree(self._said, ignore_errors=True)
+
+
 def call(
     work: Callable[[], object],
     folder: Path,
@@ -88,17 +139,7 @@ def call(
     seconds: float = HANG_SECONDS,
     memory: int = MEMORY,
 ) -> Ended:
-    """`work` in a child whose working directory is `folder`, and how it ended."""
-    said = Path(tempfile.mkdtemp(prefix="said-", dir=folder.parent))
-    try:
-        child = os.fork()
-        if child == 0:
-            _be_the_child(work, folder, said, cache, memory)
-        code = _wait(child, seconds)
-        texts = [(said / name).read_bytes().decode("utf-8", "replace") for name in ("out", "err")]
-        return Ended(code or 0, *texts, hung=code is None)
-    finally:
-        shutil.rmtree(said, ignore_errors=True)
+    return Child(work, folder, cache=cache, memory=memory).ended(seconds)
 
 
 def _be_the_child(
@@ -110,13 +151,13 @@ def _be_the_child(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         for number, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(said / name, flags), number)
+            (said / name).touch()
+            os.dup2(os.open(said / name, os.O_WRONLY | os.O_APPEND), number)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115, PTH123
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115, PTH123
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         os.chdir(folder)
         os.environ.update(_SILENCED)
         if cache is not None:
@@ -125,6 +166,7 @@ def _be_the_child(
         if memory:
             limit = _mapped() + memory
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        _be_quick()
         work()
         code = 0
     except SystemExit as stopped:
@@ -133,10 +175,8 @@ def _be_the_child(
         traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with suppress(OSError, ValueError):
                 stream.flush()
-            except (OSError, ValueError):
-                pass
         os._exit(code)
 
 

@@ -1,9 +1,9 @@
 """The whole campaign, or some of it: counts by family, and the table of docs/reliability.md.
 
-    python tests/campaign/run.py                      # all, on two processes
-    python tests/campaign/run.py --family images --every 10
-    python tests/campaign/run.py --only 'images/png: empty, refused'
-    python tests/campaign/run.py --write docs/reliability.md
+python tests/campaign/run.py                      # all, on two processes
+python tests/campaign/run.py --family images --every 10
+python tests/campaign/run.py --only 'images/png: empty, refused'
+python tests/campaign/run.py --write docs/reliability.md
 """
 
 import argparse
@@ -16,9 +16,11 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DCDC_BACKBONE", "scratch")
-sys.path[0] = str(Path(__file__).parents[1])
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])
 
-from campaign.families import FAMILIES, Family, Found  # noqa: E402
+from campaign.families import FAMILIES, Family, Found
+from campaign.table import table_of, write_table
 
 
 def main() -> None:
@@ -34,7 +36,8 @@ def main() -> None:
         found = _by_several(family, asked.every, asked.jobs)
         counts.append((family, found))
         seconds = time.perf_counter() - started
-        print(f"{family.name}: {found.n} {family.unit}, {len(found.faults)} failures, {seconds:.0f} s", flush=True)
+        told = f"{found.n} {family.unit}, {len(found.faults)} failures, {seconds:.0f} s"
+        print(f"{family.name}: {told}", flush=True)
     table = table_of(counts)
     print(table)
     if asked.write:
@@ -42,29 +45,8 @@ def main() -> None:
     sys.exit(any(found.faults for _, found in counts))
 
 
-def table_of(counts: list[tuple[Family, Found]]) -> str:
-    lines = ["| family | what | number | clean | failures |", "|---|---|---:|---:|---:|"]
-    lines += [row_of(family, found) for family, found in counts]
-    return "\n".join(lines)
-
-
-def row_of(family: Family, found: Found) -> str:
-    failures = len(found.faults)
-    numbers = f"{found.n:,} {family.unit} | {found.n - failures:,} | {failures:,}"
-    return f"| {family.name} | {family.what} | {numbers} |"
-
-
-_BEGIN, _END = "<!-- counts -->", "<!-- end of counts -->"
-
-
-def write_table(page: Path, table: str) -> None:
-    before, _, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
-    after = rest.partition(_END)[2]
-    page.write_text(f"{before}{_BEGIN}\n{table}\n{_END}{after}", encoding="utf-8")
-
-
 def _by_several(family: Family, every: int, jobs: int) -> Found:
-    if jobs == 1 or not family.can_share:
+    if jobs == 1:
         return family.run(every=every)
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         family.begin()  # what is made once is made before the fork

@@ -48,7 +48,7 @@ _READERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "map.npz": (REPORT,),
 }
 """The first of them meets every damage, the others some of it."""
-_SOME = 6
+_SOME = 12
 
 
 def cases() -> Iterator[Case]:
@@ -74,6 +74,8 @@ def _case(run: Path, file: str, words: str, damage: Any, verb: tuple[str, ...]) 
     answer, makes, changes = _ANSWERS[verb[0]]
     # What can be made again is made again, or done without, as the pages say.
     optional = file in ("metrics.json", "sample.npz", "map.npz", "reference.npz", "names.json")
+    # Another table that is whole has another answer.
+    optional |= file == "assignments.parquet" and " of " in words
     same = _undamaged(run.name, verb)
     return Case(
         name=f"{file} {words}, {verb[0]}",
@@ -128,14 +130,14 @@ _ANSWERS: dict[str, tuple[Callable[[Path, Ended], Any], tuple[str, ...], tuple[s
 
 def _damages(file: str, content: bytes) -> Iterator[Damage]:
     draw = drawing("run files", file)
-    yield from cut(content, 12)
-    yield from flipped(content, 40, draw)
-    yield from overwritten(content, 8, draw)
+    yield from cut(content, 8)
+    yield from flipped(content, 32, draw)
+    yield from overwritten(content, 6, draw)
     yield from replaced(content)
     if file.endswith((".json", ".jsonl")):
         yield from texts(content)
     if file.endswith(".json"):
-        yield from json_values(content, None if file == "config.json" else _FEWER)
+        yield from json_values(content, None if file == "names.json" else FEWER)
     if file.endswith(".jsonl"):
         yield from _lines(content)
     if file.endswith(".npz"):
@@ -143,10 +145,10 @@ def _damages(file: str, content: bytes) -> Iterator[Damage]:
     if file.endswith(".parquet"):
         yield from tables(content)
     if file.endswith(".safetensors"):
-        yield from tensors(content)
+        yield from list(tensors(content))[::2]
 
 
-_FEWER: dict[str, Any] = {
+FEWER: dict[str, Any] = {
     "null": None,
     "NaN": float("nan"),
     "10^400": 10**400,
@@ -161,7 +163,7 @@ _FEWER: dict[str, Any] = {
 def _lines(content: bytes) -> Iterator[Damage]:
     """The last line's values."""
     *before, last = content.splitlines(keepends=True)
-    for words, changed in json_values(last, _FEWER):
+    for words, changed in json_values(last, FEWER):
         yield f"last line, {words}", b"".join(before) + changed + b"\n"
 
 
@@ -265,7 +267,10 @@ def tensors(content: bytes) -> Iterator[Damage]:
             ("infinite", tensor + np.inf),
         ):
             if tensor.dtype.kind == "f" or words.startswith("of"):
-                yield f"{name} {words}", tensor_bytes(others | {name: np.ascontiguousarray(changed)})
+                yield (
+                    f"{name} {words}",
+                    tensor_bytes(others | {name: np.ascontiguousarray(changed)}),
+                )
     length = struct.unpack("<Q", content[:8])[0]
     for words, number in (("2^62", 1 << 62), ("-1", 2**64 - 1), ("0", 0), ("10^8", 10**8)):
         yield f"a header of {words} bytes", struct.pack("<Q", number) + content[8:]

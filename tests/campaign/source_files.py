@@ -53,9 +53,9 @@ def cases() -> Iterator[Case]:
         content = (place / source.file).read_bytes()
         draw = drawing("sources", source.file)
         damages = [
-            *cut(content, 12),
-            *flipped(content, 30, draw),
-            *overwritten(content, 12, draw),
+            *cut(content, 8),
+            *flipped(content, 20, draw),
+            *overwritten(content, 6, draw),
             *replaced(content),
             *source.more(content),
         ]
@@ -162,7 +162,10 @@ def _headers(content: bytes) -> Iterator[Damage]:  # noqa: ARG001
         for kind in ("|u1", "<f4", "|O", "<U9", "nonsense"):
             yield f"a header of {words} of {kind}", npy_header(shape, kind) + bytes(256)
     yield "a header of 1 GB", b"\x93NUMPY\x02\x00" + struct.pack("<I", 1 << 30) + b" " * 1000
-    yield "a header that calls", b"\x93NUMPY\x01\x00" + struct.pack("<H", 64) + b"__import__('os')".ljust(63) + b"\n"
+    yield (
+        "a header that calls",
+        b"\x93NUMPY\x01\x00" + struct.pack("<H", 64) + b"__import__('os')".ljust(63) + b"\n",
+    )
 
 
 def _tables(content: bytes) -> Iterator[Damage]:
@@ -184,7 +187,7 @@ def _list_texts(content: bytes) -> Iterator[Damage]:
     yield "paths that lead out", content + b"../../../etc/passwd,1\n"
     yield "an absolute path", content + b"/etc/passwd,1\n"
     yield "nobody's home", content + b"~nosuchuser/a.png,1\n"
-    yield "a device", content + b"/dev/zero,1\n"
+    yield "a path of a device", content + b"/dev/zero,1\n"
     yield "escapes", content + b"\x1b[31mred\x1b[0m.png,1\n"
     yield "not a number", content.replace(b"0", b"nan")
     yield "infinite", content.replace(b"0", b"inf")
@@ -200,7 +203,7 @@ def _cifar(folder: Path) -> None:
     (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": names}, protocol=2))
 
 
-def _pickles(content: bytes) -> Iterator[Damage]:
+def _pickles(content: bytes) -> Iterator[Damage]:  # noqa: ARG001
     class Calls:
         def __reduce__(self) -> Any:
             return os.system, ("touch executed",)

@@ -23,14 +23,16 @@ from campaign.mutations import (
     texts,
 )
 from campaign.process import Ended, call, run_verb
-from campaign.run_files import _FEWER, tensors
+from campaign.run_files import FEWER, tensors
+
+_BELOW = tuple("run" + "/*" * depth for depth in range(1, 5))
 
 
 def cases() -> Iterator[Case]:
     made = ground()
     newest = sorted((made.stopped_run / "checkpoint").iterdir())[-1]
     relative = newest.relative_to(made.stopped_run)
-    for file, n in (("state.json", 190), ("tensors.safetensors", 40)):
+    for file, n in (("state.json", 150), ("tensors.safetensors", 24)):
         content = (newest / file).read_bytes()
         for words, changed in _damages(file, content, n):
             yield _case(made, str(relative / file), words, changed)
@@ -38,7 +40,7 @@ def cases() -> Iterator[Case]:
             yield _case(made, str(relative / file), words, lay)
     for file in ("history.jsonl", "config.json"):
         content = (made.stopped_run / file).read_bytes()
-        for words, changed in _damages(file, content, 30):
+        for words, changed in _damages(file, content, 20):
             yield _case(made, file, words, changed)
         for words, lay in NO_FILE.items():
             yield _case(made, file, words, lay)
@@ -53,9 +55,9 @@ def _damages(file: str, content: bytes, n: int) -> Iterator[Damage]:
     if file.endswith((".json", ".jsonl")):
         yield from texts(content)
     if file == "state.json":
-        yield from json_values(content, _FEWER)
+        yield from json_values(content, FEWER)
     if file.endswith(".safetensors"):
-        yield from list(tensors(content))[::3]
+        yield from list(tensors(content))[::5]
 
 
 def _case(made: Ground, file: str, words: str, damage: Any) -> Case:
@@ -63,10 +65,10 @@ def _case(made: Ground, file: str, words: str, damage: Any) -> Case:
         name=f"{file} {words}",
         prepare=partial(_lay, made, file, damage),
         names=(file.rpartition("/")[2], "run"),
-        answer=_answer,
-        wanted=undisturbed(),
-        makes=("run/*", "run/*/*", "run/*/*/*"),
-        changes=("run/*", "run/*/*", "run/*/*/*"),
+        answer=partial(_answer, file),
+        wanted=undisturbed(file),
+        makes=_BELOW,
+        changes=_BELOW,
         cache=made.cache,
     )
 
@@ -81,15 +83,20 @@ def _lay(made: Ground, file: str, damage: Any, folder: Path) -> list[object]:
     return ["fit", "--run", "run", "--resume", "--no-report", "--quiet"]
 
 
-def _answer(folder: Path, ended: Ended) -> Any:  # noqa: ARG001
-    return answers.of_run(folder / "run")
+def _answer(file: str, folder: Path, ended: Ended) -> Any:  # noqa: ARG001
+    """A history that is damaged is a record that is damaged: what the run answers is not."""
+    found = answers.of_run(folder / "run")
+    if file == "history.jsonl":
+        del found["history"]
+    found["files"] = [name for name in found["files"] if not name.endswith("lock")]
+    return found
 
 
 @lru_cache
-def undisturbed() -> Any:
+def undisturbed(file: str) -> Any:
     made = ground()
     with fresh_folder() as folder:
-        arguments = _lay(made, "config.json", None, folder)
+        arguments = _lay(made, file, None, folder)
         ended = call(lambda: run_verb(arguments), folder, cache=made.cache, seconds=60)
         assert ended.code == 0, ended.err
-        return _answer(folder, ended)
+        return _answer(file, folder, ended)
