@@ -26,7 +26,8 @@ def of_run(run: Path) -> dict[str, Any]:
     """Everything of a finished run that one seed decides, and the names of its files."""
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     for record in history:
-        record.pop("seconds", None)
+        for key in ("seconds", "checksum"):  # the second is of the first, too
+            record.pop(key, None)
     with safe_open(run / "model.safetensors", "numpy") as file:
         weights = {name: file.get_tensor(name).tobytes() for name in sorted(file.keys())}
     config = json.loads((run / "config.json").read_text())

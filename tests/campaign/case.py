@@ -20,6 +20,9 @@ from campaign.process import HANG_SECONDS, Ended, call, run_verb
 
 Work = Sequence[object] | Callable[[], object]
 """The arguments of a verb, or a call in the same place."""
+STOPPED = 130
+"""The exit code after Ctrl-C."""
+_OF_PARSER = ("Usage: ", "╭─ Error")
 _LARGE = 4 << 20
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -75,9 +78,11 @@ def _fault(
     found = ended.out + ended.err
     if _CONTROL.search(found):
         return f"raw control characters: {_CONTROL.search(found)!r}"
-    errors = ended.err.splitlines()
-    is_usage = case.by_parser and errors and errors[0].startswith("Usage: ")
-    if ended.code and not is_usage and (len(errors) != 1 or not errors[0].startswith("dcdc: ")):
+    errors = [line for line in ended.err.splitlines() if not line.startswith("warning: ")]
+    is_usage = case.by_parser and bool(errors) and errors[0].startswith(_OF_PARSER)
+    is_stopped = ended.code == STOPPED and not errors  # before there was anything to tell
+    is_line = len(errors) == 1 and errors[0].startswith("dcdc: ")
+    if ended.code and not (is_line or is_usage or is_stopped):
         return f"not one line: {len(errors)} lines: {said}"
     if ended.code == 2 and case.names and not any(name in ended.err for name in case.names):
         return f"names none of {case.names}: {said}"
@@ -92,8 +97,15 @@ def _fault(
     if ended.code == 0 and case.wanted is not None:
         answer = case.answer(folder, ended)
         if answer != case.wanted:
-            return f"changed answer: {str(answer)[:200]}"
+            return f"changed answer: {_difference(answer, case.wanted)[:300]}"
     return ""
+
+
+def _difference(answer: Any, wanted: Any) -> str:
+    if not isinstance(answer, dict) or not isinstance(wanted, dict):
+        return str(answer)
+    others = {key: answer.get(key) for key in answer | wanted if answer.get(key) != wanted.get(key)}
+    return "; ".join(f"{key}: {value}" for key, value in others.items())
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -202,7 +202,7 @@ def traced(name: str) -> tuple[tuple[str, ...], Any]:
         ended = _carried_out(verb, work, folder)
         os.close(number)
         assert ended.code == 0, (name, ended.code, ended.err)
-        operations = re.sub(r"\.\d+\.partial", ".PID.partial", log.read_text())
+        operations = re.sub(r"\.\d+(-\w+)?\.partial", ".PID.partial", log.read_text())
         return tuple(operations.splitlines()), _found(verb, folder)
 
 

@@ -11,6 +11,7 @@ from campaign.disturbed_verbs import _all_files
 from campaign.file_operations import die
 from campaign.ground import Ground, ground
 from campaign.mutations import (
+    EDITED,
     NO_FILE,
     cut,
     drawing,
@@ -50,7 +51,7 @@ def cases() -> Iterator[Case]:
                 prepare=partial(_lay, made, place, path.name, damage),
                 names=(f"{_OUT}.partial", _OUT),
                 answer=_answer,
-                wanted=wanted,
+                wanted=None if words.endswith(EDITED) else wanted,
                 makes=(_OUT, "out.npy"),
                 changes=(f"{_OUT}.partial", f"{_OUT}.partial/*"),
                 cache=made.cache,

@@ -20,6 +20,7 @@ from campaign import answers
 from campaign.case import Case, fresh_folder
 from campaign.ground import Ground, ground
 from campaign.mutations import (
+    EDITED,
     NO_FILE,
     Damage,
     cut,
@@ -75,7 +76,7 @@ def _case(run: Path, file: str, words: str, damage: Any, verb: tuple[str, ...]) 
     # What can be made again is made again, or done without, as the pages say.
     optional = file in ("metrics.json", "sample.npz", "map.npz", "reference.npz", "names.json")
     # Another table that is whole has another answer.
-    optional |= file == "assignments.parquet" and " of " in words
+    optional |= (file == "assignments.parquet" and " of " in words) or words.endswith(EDITED)
     same = _undamaged(run.name, verb)
     return Case(
         name=f"{file} {words}, {verb[0]}",

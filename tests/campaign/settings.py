@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer.main
 
-from campaign.case import Case
+from campaign.case import STOPPED, Case
 from campaign.ground import FLAGS, IMAGE_FLAGS, Ground, ground
 from campaign.process import run_verb
 
@@ -29,7 +29,6 @@ _VALUES = {
 }
 _ANYTHING = tuple("/".join("*" * depth) for depth in range(1, 6))
 _PHASES = ("contrast", "byol", "heads", "self_label")
-_STOPPED = 130
 _FAILED = 1
 _SECONDS = 1.5
 
@@ -43,7 +42,7 @@ def cases() -> Iterator[Case]:
                 prepare=partial(_lay, made, _fit(made, key, value)),
                 names=(key, key.rpartition(".")[2], _flag(key), "memory"),
                 makes=_ANYTHING,
-                codes=(0, 2, _STOPPED, _FAILED),
+                codes=(0, 2, STOPPED, _FAILED),
                 cache=made.cache,
             )
 
@@ -131,7 +130,7 @@ def command_line_cases() -> Iterator[Case]:
                 name=f"{verb}: {words}",
                 prepare=partial(_lay_line, made, [verb, *arguments]),
                 makes=_ANYTHING,
-                codes=(0, 2, 3, _STOPPED, _FAILED),
+                codes=(0, 2, 3, STOPPED, _FAILED),
                 by_parser=True,
                 cache=made.cache,
             )

@@ -63,7 +63,12 @@ def cases() -> Iterator[Case]:
             yield Case(
                 name=f"{source.given} with {source.file}: {words}",
                 prepare=partial(_lay, made, place, source, damage),
-                names=(source.file, Path(source.given).name, source.given, "photos/"),
+                names=(
+                    source.file.removesuffix(".gz"),
+                    Path(source.given).name,
+                    source.given,
+                    "photos/",
+                ),
                 makes=("out.csv", "*skipped.csv"),
                 cache=made.cache,
             )

@@ -11,6 +11,7 @@ from campaign import answers
 from campaign.case import Case, fresh_folder
 from campaign.ground import Ground, ground
 from campaign.mutations import (
+    EDITED,
     NO_FILE,
     Damage,
     cut,
@@ -66,7 +67,7 @@ def _case(made: Ground, file: str, words: str, damage: Any) -> Case:
         prepare=partial(_lay, made, file, damage),
         names=(file.rpartition("/")[2], "run"),
         answer=partial(_answer, file),
-        wanted=undisturbed(file),
+        wanted=None if words.endswith(EDITED) else undisturbed(file),
         makes=_BELOW,
         changes=_BELOW,
         cache=made.cache,
