@@ -62,6 +62,7 @@ def _cases(what: str, read: Callable[[], None], *, n_rows: int, n_notes: int) ->
                 wanted=wanted,
                 makes=("cache/*", "cache/*/*", "cache/*/*/*"),
                 changes=("cache/*", "cache/*/*", "cache/*/*/*"),
+                made_again=True,
                 cache=Path("cache"),
             )
 

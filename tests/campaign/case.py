@@ -20,8 +20,8 @@ from campaign.process import HANG_SECONDS, Ended, call, run_verb
 
 Work = Sequence[object] | Callable[[], object]
 """The arguments of a verb, or a call in the same place."""
-STOPPED = 130
-"""The exit code after Ctrl-C."""
+REFUSED, STOPPED = 2, 130
+"""Exit codes: of bad input, and after Ctrl-C."""
 _OF_PARSER = ("Usage: ", "╭─ Error")
 _LARGE = 4 << 20
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -43,6 +43,10 @@ class Case:
     """Patterns of what exit code 0 leaves."""
     changes: tuple[str, ...] = ()
     """Patterns of what was there and may be changed or go."""
+    made_again: bool = False
+    """Whether what the patterns tell of can be made again: then they hold for a refusal, too."""
+    data_on_stdout: bool = False
+    """Which is as it is, for another program."""
     codes: tuple[int, ...] = (0, 2)
     by_parser: bool = False
     """Whether the command line itself is wrong, which is told with a line of usage."""
@@ -75,7 +79,7 @@ def _fault(
         return f"traceback: {ended.err.strip().splitlines()[-1][:300]}"
     if ended.code not in case.codes:
         return f"exit code {ended.code}: {said}"
-    found = ended.out + ended.err
+    found = ended.err if case.data_on_stdout else ended.out + ended.err
     if _CONTROL.search(found):
         return f"raw control characters: {_CONTROL.search(found)!r}"
     errors = [line for line in ended.err.splitlines() if not line.startswith("warning: ")]
@@ -84,14 +88,15 @@ def _fault(
     is_line = len(errors) == 1 and errors[0].startswith("dcdc: ")
     if ended.code and not (is_line or is_usage or is_stopped):
         return f"not one line: {len(errors)} lines: {said}"
-    if ended.code == 2 and case.names and not any(name in ended.err for name in case.names):
+    if ended.code == REFUSED and case.names and not any(name in ended.err for name in case.names):
         return f"names none of {case.names}: {said}"
-    allowed = case.makes if ended.code != 2 else ()
-    left = [name for name in after if name not in before and not _matches(name, allowed)]
+    as_before = ended.code == REFUSED and not case.made_again
+    left = [name for name in after if name not in before]
+    left = [name for name in left if as_before or not _matches(name, case.makes)]
     if left:
         return f"leftover: {', '.join(left[:5])}"
     lost = [name for name in before if after.get(name) != before[name]]
-    lost = [name for name in lost if ended.code == 2 or not _matches(name, case.changes)]
+    lost = [name for name in lost if as_before or not _matches(name, case.changes)]
     if lost:
         return f"changed or gone: {', '.join(lost[:5])}"
     if ended.code == 0 and case.wanted is not None:

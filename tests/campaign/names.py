@@ -64,6 +64,7 @@ def cases() -> Iterator[Case]:
                 wanted="fine",
                 makes=("out.*", "sorted", "sorted/*", "sorted/*/*"),
                 codes=(0,),
+                data_on_stdout=how == "stdout",
                 cache=made.cache,
             )
         damaged = ["predict", made.image_run, "photos", "--out", "out.csv", "--quiet"]
