@@ -167,8 +167,8 @@ class Point:
 
 
 def points(names: Sequence[str] = ()) -> Iterator[Point]:
-    """A kill before every operation of these verbs, or of all, and a full disk or a fault of the
-    disk at each."""
+    """A kill before every operation of these verbs, or of all; at every second one a full disk or a
+    fault of the disk, too."""
     for verb in verbs():
         if names and verb.name not in names:
             continue
@@ -176,8 +176,9 @@ def points(names: Sequence[str] = ()) -> Iterator[Point]:
         met = [number for number, told in enumerate(operations) if verb.below in told]
         for place, number in enumerate(met[:: verb.every]):
             yield Point(verb, "kill", number, operations[number])
-            fault = ("ENOSPC", "EIO")[place % 2]
-            yield Point(verb, fault, number, operations[number])
+            if place % 2 == 0:
+                fault = ("ENOSPC", "EIO")[place % 4 // 2]
+                yield Point(verb, fault, number, operations[number])
 
 
 @lru_cache

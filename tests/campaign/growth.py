@@ -3,7 +3,7 @@
 import gc
 import json
 import os
-import resource
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,10 +61,11 @@ def _measured(this: Long) -> None:
 
 
 def _size() -> dict[str, int]:
+    """The peak: what is resident at a moment depends on what allocators have just given back."""
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    status = Path("/proc/self/status").read_text()
     return {
-        "bytes": pages * resource.getpagesize(),
+        "peak kB": int(re.search(r"VmHWM:\s*(\d+)", status)[1]),
         "open files": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
     }
 

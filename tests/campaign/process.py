@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow
 import threadpoolctl
 import torch
+import typer.main
 
 HANG_SECONDS = 10.0
 MEMORY = 4 << 30
@@ -39,6 +40,7 @@ class Ended:
 
 def warm() -> None:
     """Imports what verbs import, so that forks begin with it."""
+    import dcdc.cli
     import dcdc.cli.progress
     import dcdc.cli.reading
     import dcdc.data.benchmarks.catalogue
@@ -54,10 +56,12 @@ def warm() -> None:
 
     for group in ("backbones", "losses", "methods", "panels", "phases", "sources"):
         _installed(group=f"dcdc.{group}")
+    _parser(dcdc.cli.app)
     _pools()
 
 
 _installed = lru_cache(importlib.metadata.entry_points)
+_parser = lru_cache(typer.main.get_command)
 
 
 @lru_cache
@@ -76,6 +80,7 @@ def _be_quick() -> None:
     torch.set_num_threads(1)
     pyarrow.set_cpu_count(1)
     _pools().limit(limits=1)
+    typer.main.get_command = _parser
     dcdc.registry.entry_points = _installed
     dcdc.report.figures._encoded = _undrawn
 

@@ -33,7 +33,7 @@ def cases() -> Iterator[Case]:
     made = ground()
     newest = sorted((made.stopped_run / "checkpoint").iterdir())[-1]
     relative = newest.relative_to(made.stopped_run)
-    for file, n in (("state.json", 150), ("tensors.safetensors", 24)):
+    for file, n in (("state.json", 100), ("tensors.safetensors", 24)):
         content = (newest / file).read_bytes()
         for words, changed in _damages(file, content, n):
             yield _case(made, str(relative / file), words, changed)
