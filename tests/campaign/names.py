@@ -39,7 +39,7 @@ _NAMES: dict[str, bytes] = {
     "a reserved word": b"con.png",
     "dots": b"a..png",
     "a space": b" .png",
-    "backslashes": b"..\\..\\x.png",
+    "backslashes": b"a\\..\\x.png",
     "as long as can be": b"x" * 251 + b".png",
     "letters of four bytes": "\U0001f98a".encode() * 62 + b".png",
     "composed otherwise": "e\u0301.png".encode(),

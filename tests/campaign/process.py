@@ -52,7 +52,7 @@ def warm() -> None:
     import dcdc.prediction.session
     import dcdc.prepare.prepare_run
     import dcdc.report.figures
-    import dcdc.run  # noqa: F401
+    import dcdc.run
 
     for group in ("backbones", "losses", "methods", "panels", "phases", "sources"):
         _installed(group=f"dcdc.{group}")

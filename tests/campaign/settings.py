@@ -98,7 +98,7 @@ _GIVEN: dict[str, list[str]] = {
     "evaluate": ["RUN", "vectors.npz", "--quiet"],
     "report": ["RUN", "--quiet"],
     "export": ["RUN", "--format", "torch"],
-    "compare": ["vectors.npz", "--methods", "k-means", "--out", "out", "--minutes", "0.0001"],
+    "compare": ["vectors.npz", "--methods", "k-means", "--quiet", "--minutes", "0.0001"],
     "reproduce": ["repeat", "--list"],
 }
 
