@@ -60,9 +60,7 @@ def _cases(what: str, read: Callable[[], None], *, n_rows: int, n_notes: int) ->
                 names=("cache", path.name),
                 answer=answers.said,
                 wanted=wanted,
-                makes=("cache/*", "cache/*/*", "cache/*/*/*"),
-                changes=("cache/*", "cache/*/*", "cache/*/*/*"),
-                made_again=True,
+                made_again=("cache/*", "cache/*/*", "cache/*/*/*"),
                 cache=Path("cache"),
             )
 

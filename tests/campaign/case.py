@@ -43,8 +43,8 @@ class Case:
     """Patterns of what exit code 0 leaves."""
     changes: tuple[str, ...] = ()
     """Patterns of what was there and may be changed or go."""
-    made_again: bool = False
-    """Whether what the patterns tell of can be made again: then they hold for a refusal, too."""
+    made_again: tuple[str, ...] = ()
+    """Patterns of what can be made again: it may come, change or go, whatever the answer."""
     data_on_stdout: bool = False
     """Which is as it is, for another program."""
     codes: tuple[int, ...] = (0, 2)
@@ -90,13 +90,14 @@ def _fault(
         return f"not one line: {len(errors)} lines: {said}"
     if ended.code == REFUSED and case.names and not any(name in ended.err for name in case.names):
         return f"names none of {case.names}: {said}"
-    as_before = ended.code == REFUSED and not case.made_again
-    left = [name for name in after if name not in before]
-    left = [name for name in left if as_before or not _matches(name, case.makes)]
+    new, other = case.made_again, case.made_again
+    if ended.code != REFUSED:
+        new, other = new + case.makes, other + case.changes
+    left = [name for name in after if name not in before and not _matches(name, new)]
     if left:
         return f"leftover: {', '.join(left[:5])}"
     lost = [name for name in before if after.get(name) != before[name]]
-    lost = [name for name in lost if as_before or not _matches(name, case.changes)]
+    lost = [name for name in lost if not _matches(name, other)]
     if lost:
         return f"changed or gone: {', '.join(lost[:5])}"
     if ended.code == 0 and case.wanted is not None:
@@ -118,10 +119,12 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every file below, with what would show that it is another."""
+    """Every file below but locks, with what would show that it is another."""
     found: dict[str, Any] = {}
     for parent, folders, names in os.walk(os.fsencode(folder)):
         for name in [*folders, *names]:
+            if name.endswith(b"lock"):
+                continue
             path = os.path.join(parent, name)  # noqa: PTH118 - names of bytes
             own = os.lstat(path)
             relative = os.fsdecode(os.path.relpath(path, os.fsencode(folder)))

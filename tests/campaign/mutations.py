@@ -113,12 +113,14 @@ CHECKSUM = "checksum"
 EDITED = ", its check sum taken out"
 
 
-def json_values(content: bytes, wrong: dict[str, Any] | None = None) -> Iterator[Damage]:
-    """Each key by each wrong value, and without it; half of them as a person edits them, who takes
+def json_values(
+    content: bytes, wrong: dict[str, Any] | None = None, depth: int = 3
+) -> Iterator[Damage]:
+    """Each key, not too deep, by each wrong value, and without it; half of them as a person edits them, who takes
     the check sum out."""
     whole = json.loads(content)
     number = 0
-    for path in _paths(whole):
+    for path in (path for path in _paths(whole) if len(path) <= depth):
         for words, value in [("absent", ABSENT), *(wrong or WRONG).items()]:
             changed = json.loads(content)
             if not _put(changed, path, value):

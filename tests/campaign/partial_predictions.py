@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
                 answer=_answer,
                 wanted=None if words.endswith(EDITED) else wanted,
                 makes=(_OUT, "out.npy"),
-                changes=(f"{_OUT}.partial", f"{_OUT}.partial/*"),
+                made_again=(f"{_OUT}.partial", f"{_OUT}.partial/*"),
                 cache=made.cache,
             )
 
