@@ -260,11 +260,9 @@ def _found(verb: Verb, folder: Path) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
-_LOCKS = (".lock", "/lock")
-
-
 def _visible(folder: Path) -> list[str]:
-    return [name for name in answers.files_below(folder) if not f"/{name}".endswith(_LOCKS)]
+    """All but locks: one whose owner is dead is known for what it is."""
+    return [name for name in answers.files_below(folder) if not name.endswith("lock")]
 
 
 def _difference(verb: Verb, folder: Path, wanted: Any) -> str:

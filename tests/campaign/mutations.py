@@ -116,8 +116,8 @@ EDITED = ", its check sum taken out"
 def json_values(
     content: bytes, wrong: dict[str, Any] | None = None, depth: int = 3
 ) -> Iterator[Damage]:
-    """Each key, not too deep, by each wrong value, and without it; half of them as a person edits them, who takes
-    the check sum out."""
+    """Each key, not too deep, by each wrong value, and without it; half of them as a person edits
+    them, who takes the check sum out."""
     whole = json.loads(content)
     number = 0
     for path in (path for path in _paths(whole) if len(path) <= depth):
