@@ -19,7 +19,6 @@ from campaign import (
     stopped_runs,
     together,
 )
-from campaign.ground import ground
 
 
 @dataclass
@@ -45,7 +44,9 @@ class Family:
     """For a part in little time, where naming all cases takes long."""
 
     def begin(self) -> None:
-        ground()
+        """Makes what is made once, for several processes that share the cases."""
+        for _ in self.cases():
+            pass
 
     def run(
         self,
