@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_PROGRESS_BAR = off
 
-.PHONY: run test test-all check bench clean
+.PHONY: run test test-all campaign check bench clean
 
 run: .venv/.installed
 	$(BIN)/dcdc fit digits --run runs/digits --overwrite --baseline k-means
@@ -14,6 +14,9 @@ test: .venv/.installed-dev
 
 test-all: .venv/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not gpu"
+
+campaign: .venv/.installed-dev
+	$(BIN)/python tests/campaign/run.py --write docs/reliability.md
 
 check: .venv/.installed-dev
 	$(BIN)/ruff check .
