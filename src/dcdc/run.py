@@ -237,6 +237,9 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     except ValueError as error:
         raise InputError(f"{folder.config_file} does not describe a model: {error}") from None
     try:
+        for name, own in model.network.state_dict().items():  # torch would round without a word
+            if name in weights and weights[name].dtype.is_floating_point != own.is_floating_point():
+                raise RuntimeError(f"{name} is of {weights[name].dtype}, not of {own.dtype}")
         model.network.load_state_dict(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]

@@ -21,6 +21,7 @@ from dcdc.data.benchmarks.original_files import (
 )
 from dcdc.data.decode import square_images
 from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
 
 _SIDE = 32
@@ -178,7 +179,7 @@ def _read_records(path: Path, classes: Sequence[str], *, n_labels: int, label: i
             f"{path} has {n_bytes} bytes, not a whole number of records of {length}: it is damaged "
             "or cut short; get it again"
         )
-    records = np.fromfile(path, np.uint8).reshape(-1, length)
+    records = np.fromfile(require_regular(path), np.uint8).reshape(-1, length)
     return _Part(
         images=records[:, n_labels:].reshape(-1, 3, _SIDE, _SIDE),
         codes=_codes(records[:, label].tolist(), len(records), classes, path),

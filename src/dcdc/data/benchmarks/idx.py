@@ -43,10 +43,11 @@ def load_idx_digits(
     check_side(size)
     check_splits(splits, tuple(_STEMS), f"{folder}")
     with naming_what_cannot_be_read(folder):
-        images = [_read(_found(folder, _STEMS[split], "images", 3), 3) for split in splits]
+        files = [_found(folder, _STEMS[split], "images", 3) for split in splits]
+        images = [_read(file, 3) for file in files]
         codes = [
-            _codes(_found(folder, _STEMS[split], "labels", 1), len(part), len(class_names))
-            for split, part in zip(splits, images, strict=True)
+            _codes(_found(folder, _STEMS[split], "labels", 1), part, len(class_names), file.name)
+            for split, part, file in zip(splits, images, files, strict=True)
         ]
     if len({part.shape[1:] for part in images}) > 1:
         raise InputError(f"the splits in {folder} have images of different sizes: get them again")
@@ -105,5 +106,5 @@ def _parsed(
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 
-def _codes(path: Path, n_images: int, n_classes: int) -> NDArray[np.int64]:
-    return class_codes(_read(path, 1), n_images, n_classes, path)
+def _codes(path: Path, images: NDArray[np.uint8], n_classes: int, of: str) -> NDArray[np.int64]:
+    return class_codes(_read(path, 1), len(images), n_classes, path, of)

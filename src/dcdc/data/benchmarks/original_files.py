@@ -58,13 +58,19 @@ def check_class_names(names: Sequence[str], n_classes: int, path: Path) -> tuple
 
 
 def class_codes(
-    labels: NDArray[np.uint8], n_images: int, n_classes: int, path: Path, *, first: int = 0
+    labels: NDArray[np.uint8],
+    n_images: int,
+    n_classes: int,
+    path: Path,
+    images: str,
+    *,
+    first: int = 0,
 ) -> NDArray[np.int64]:
-    """From 0; `first` is the first class's label in the file."""
+    """From 0; `first` is the first class's label in the file, `images` the name of the other."""
     if len(labels) != n_images:
         raise InputError(
-            f"{path} has {len(labels)} labels for {n_images} images: it is damaged or cut short; "
-            "get it again"
+            f"{path} has {len(labels)} labels for the {n_images} images of {images}: it is damaged "
+            "or cut short, or the other one; get it again"
         )
     last = first + n_classes - 1
     wrong = labels[(labels < first) | (labels > last)]

@@ -66,8 +66,8 @@ def load_stl10(
             class_names = _class_names(place)
             codes = [
                 class_codes(
-                    np.fromfile(place / f"{split}_y.bin", np.uint8),
-                    *(len(mapped[split]), len(class_names), place / f"{split}_y.bin"),
+                    np.fromfile(require_regular(path := place / f"{split}_y.bin"), np.uint8),
+                    *(len(mapped[split]), len(class_names), path, f"{split}_X.bin"),
                     first=1,
                 )
                 for split in splits
