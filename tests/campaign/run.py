@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from campaign.families import FAMILIES, Family, Found
-from campaign.table import table_of, write_table
+from campaign.table import row_of, table_of, write_rows
 
 
 def main() -> None:
@@ -38,10 +38,10 @@ def main() -> None:
         seconds = time.perf_counter() - started
         told = f"{found.n} {family.unit}, {len(found.faults)} failures, {seconds:.0f} s"
         print(f"{family.name}: {told}", flush=True)
-    table = table_of(counts)
-    print(table)
+    rows = {family.name: row_of(family, found) for family, found in counts}
+    print(table_of(rows.values()))
     if asked.write:
-        write_table(asked.write, table)
+        write_rows(asked.write, rows)
     sys.exit(any(found.faults for _, found in counts))
 
 
