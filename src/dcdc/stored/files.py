@@ -106,7 +106,13 @@ CHECKPOINT_STATE = StoredJson(
         {
             **{"format": OneOf((1, 2)), "epoch": Whole(), "step": Whole(), "sha256": Text()},
             "extra": Record(
-                {"term_counts": MapOf(Whole())}, {"n_images": Whole(), "n_extra": Whole()}
+                {"term_counts": MapOf(Whole())},
+                {
+                    **{"n_images": Whole(), "n_extra": Whole()},
+                    "made_with": Record(
+                        {}, {"settings": MapOf(Anything()), "images": MapOf(Text())}
+                    ),
+                },
             ),
         }
     ),
