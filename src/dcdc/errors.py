@@ -7,6 +7,7 @@ from string import Formatter
 from typing import Any
 
 _NO_VALUE: Any = object()
+_LONGEST_VALUE = 100
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,10 @@ class InputError(ValueError):
         """One line, with the parameters as `words` calls them."""
         text = self.problem
         if self.parameter is not None and self._value is not _NO_VALUE:
-            given = words.given(self.parameter, self._value)
-            text = f"{given or PLAIN.given(self.parameter, self._value)} {text}"
+            value = _shortened(self._value)
+            text = (
+                f"{words.given(self.parameter, value) or PLAIN.given(self.parameter, value)} {text}"
+            )
         ways = [way for way in (fill(each, words) for each in self.remedy) if way is not None]
         return f"{text}: {_one_of(ways)}" if ways else text
 
@@ -79,6 +82,12 @@ class InputError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors are sent between processes."""
         return _rebuilt, (type(self), self.parts())
+
+
+def _shortened(value: Any) -> Any:
+    """Of a text of thousands of letters its beginning is enough to know it by."""
+    is_long = isinstance(value, str) and len(value) > _LONGEST_VALUE
+    return f"{value[:_LONGEST_VALUE]}..." if is_long else value
 
 
 def _rebuilt(kind: type[InputError], parts: dict[str, Any]) -> InputError:

@@ -71,6 +71,10 @@ class RunFolder:
 
         Nothing is written before `begin`: a start that is refused leaves the older run as it is.
         `job`: the name under which torchrun started it."""
+        try:
+            str(path).encode()  # writers of tables and weights take no other names
+        except UnicodeEncodeError:
+            raise InputError(f"the name of {path} is not UTF-8", remedy=_ELSEWHERE) from None
         folder = cls(path)
         folder._is_new, folder._may_replace, folder._job = True, overwrite, job or ""
         folder._require_place()

@@ -218,7 +218,15 @@ def _resume(
         return again(read_config(folder), overrides)
 
     config = config_of_first(manner.processes, decide)
-    _train(config, manner.read(config.data), folder, run_path, True, manner)
+    try:
+        images = manner.read(config.data)
+    except InputError as error:
+        if overrides.alone().data.source:
+            raise
+        parts = error.parts()
+        problem = f"{run_path / 'config.json'} names images that cannot be read: {error.problem}"
+        raise type(error)(**{**parts, "problem": problem}) from None
+    _train(config, images, folder, run_path, True, manner)
 
 
 def _train(

@@ -98,7 +98,12 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
 
 def _phases_named(names: tuple[str, ...], config: RunConfig) -> tuple[PhaseSettings, ...]:
     kept = dict(zip(config.phase_names, config.phases, strict=True))
-    found = tuple(kept[name] if name in kept else PHASES.get(kind_of(name))() for name in names)
+    try:
+        found = tuple(kept[name] if name in kept else PHASES.get(kind_of(name))() for name in names)
+    except InputError as error:
+        raise InputError(
+            f"has an {error.problem}", parameter="phases", value=",".join(names)
+        ) from None
     if phase_names(found) != tuple(names):
         raise InputError(
             "must number phases of one kind in order",

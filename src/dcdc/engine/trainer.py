@@ -172,7 +172,10 @@ class Trainer:
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
         due = number % self.plan.evaluate_every == 0 or place.number == phase.epochs
         if due and phase.is_scored:
-            record |= self.evaluate()
+            try:
+                record |= self.evaluate()
+            except TrainingError as error:
+                raise self._with_remedy(error, number) from None
             if not self.plan.trains_cluster_head(number):
                 record["warnings"] = []  # of a cluster head that has not begun
         self._warn_once(record.get("warnings", ()))
@@ -245,12 +248,13 @@ class Trainer:
             if not all(weight.isfinite().all() for weight in self.network.parameters()):
                 raise TrainingError(f"the weights are not finite in epoch {self.epoch + 1}")
         except TrainingError as error:
-            place = self.plan.at(min(self.epoch + 1, self.plan.epochs))
-            kept = (
-                f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
-            )
-            remedy = place.phase.remedies(self.plan.names[place.index])
-            raise TrainingError(f"{error}; {kept}", remedy=remedy) from None
+            raise self._with_remedy(error, min(self.epoch + 1, self.plan.epochs)) from None
+
+    def _with_remedy(self, error: TrainingError, epoch: int) -> TrainingError:
+        place = self.plan.at(epoch)
+        kept = f"the last good state is in {self.folder}" if self.folder else "nothing was saved"
+        remedy = place.phase.remedies(self.plan.names[place.index])
+        return TrainingError(f"{error}; {kept}", remedy=remedy)
 
     def _warn_once(self, warnings: Sequence[str]) -> None:
         for warning in warnings:

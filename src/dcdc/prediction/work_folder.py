@@ -5,6 +5,7 @@ and from then on parts may leave for their places.
 """
 
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,8 @@ class WorkFolder(JournaledFolder):
     def _refuse_other_files(self) -> None:
         for file in self.path.iterdir():
             known = (*_OWN_FILES, *self.heads, "features")
-            if file.name not in known and not is_leftover(file.name):
+            is_own = file.name in known or is_leftover(file.name)
+            if not is_own or not stat.S_ISREG(file.lstat().st_mode):
                 raise InputError(
                     f"{self.path} holds {file.name}, which no prediction left there",
                     remedy=("move it away", "choose another {out}"),

@@ -28,7 +28,7 @@ from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
 from dcdc.engine.views import Apply, Copy
-from dcdc.errors import InputError
+from dcdc.errors import InputError, TrainingError
 from dcdc.metrics import health_warnings, partition_health, score
 from dcdc.networks import (
     ClusteringNetwork,
@@ -349,6 +349,8 @@ def _evaluation(
         def look() -> dict[str, Any]:
             if not model.processes.is_first:
                 return {}
+            if not np.isfinite(assigned.probabilities).all():
+                raise TrainingError("the answers are not finite")
             health = partition_health(assigned.probabilities)
             found = health.to_dict() | {"warnings": health_warnings(health)}
             return found if targets is None else found | score(targets, assigned.assignments)
