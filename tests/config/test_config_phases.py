@@ -104,7 +104,8 @@ def test_the_list_that_is_proposed_has_features_first(names, added, listed):
 
 def test_an_unknown_kind_is_named_with_the_one_that_was_meant():
     with pytest.raises(
-        InputError, match=r"^unknown phase 'contrst'; did you mean 'contrast'\? The"
+        InputError,
+        match=r"^phases = 'contrst,heads' has an unknown phase 'contrst'; did you mean 'con",
     ):
         with_values(RunConfig(), {"phases": ("contrst", "heads")})
     with pytest.raises(
