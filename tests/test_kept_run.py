@@ -125,6 +125,7 @@ def test_its_model_can_be_saved_anew(kept, tmp_path):
     np.testing.assert_allclose(found, ANSWERS, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_report_is_made_of_it(kept):
     folder = RunFolder.open(kept)
     facts = read_facts(folder)

@@ -64,6 +64,7 @@ def test_a_killed_one_goes_on_and_the_next_call_runs_nothing(dcdc, tiny_file, tm
     assert [file.stat().st_mtime_ns for file in files] == times
 
 
+@pytest.mark.slow
 def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     dcdc, tiny_file, tmp_path, monkeypatch
 ):
@@ -108,6 +109,7 @@ def test_a_method_from_outside_the_package_is_compared(
     assert Path("out/by-number-offset-1-seed-0/metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_a_benchmarks_own_number_of_classes_tells_its_labels(dcdc, write_hub, monkeypatch):
     monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
     hub = write_hub(fine_label=range(48), coarse_label=[number % 20 for number in range(48)])

@@ -132,6 +132,7 @@ def test_failing_runs_do_not_stop_the_others_and_the_exit_code_says_so(dcdc, col
     assert rows[1].split()[-1] == "-"
 
 
+@pytest.mark.slow
 def test_minutes_begin_nothing_when_they_are_over(dcdc, repeat, tmp_path):
     code, out, err = dcdc(*repeat, "--minutes", "1e-9")
     assert code == 3

@@ -28,6 +28,7 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     assert "48 images of 8x8x1, 3 classes to score against, 3 clusters to find" in err
 
 
+@pytest.mark.slow
 def test_the_report_may_be_left_for_later(dcdc, tiny_file, tiny_flags, tmp_path):
     code, out, err = dcdc("fit", tiny_file, "--run", "run", "--no-report", *tiny_flags)
     assert code == 0, err
@@ -114,6 +115,7 @@ def test_evaluate_scores_the_run_itself_and_other_images(dcdc, finished, tiny_fi
     assert own.splitlines()[1].startswith("DCDC")
 
 
+@pytest.mark.slow
 def test_without_labels_everything_works_and_reports_no_acc(dcdc, tiny_flags, tmp_path, tiny_set):
     np.save(tmp_path / "plain.npy", tiny_set.images)
     code, out, _ = dcdc("fit", "plain.npy", *tiny_flags)
@@ -165,6 +167,7 @@ def test_an_older_run_gets_its_sample_when_its_images_are_at_hand(dcdc, finished
     assert "sample" not in err
 
 
+@pytest.mark.slow
 def test_an_older_run_without_images_or_model_is_drawn_without_a_map(dcdc, finished, tiny_file):
     for name in ("sample.npz", "map.npz", "model.safetensors"):
         (finished / name).unlink()

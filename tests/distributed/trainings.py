@@ -78,7 +78,7 @@ TRAININGS: dict[str, dict] = {
         "heads.learning_rate": 1e-5,
     },
 }
-QUICK = ("alternate", "all phases", "float32", "vectors")
+QUICK = ("all phases", "float32", "vectors")
 IN_FLOAT32 = ("float32", "vectors")
 """Feature vectors are float32 whatever the weights are."""
 

@@ -125,6 +125,7 @@ def test_a_method_that_is_killed_is_one_line(parent, make_run, method_file):
         parent.children.work(make_run("own"), False)
 
 
+@pytest.mark.slow
 def test_what_a_method_prints_is_no_event(parent, make_run, method_file):
     method_file(
         "    print('{not an event'); os.system('echo nor this')\n"
@@ -135,6 +136,7 @@ def test_what_a_method_prints_is_no_event(parent, make_run, method_file):
     assert run.standing().state == "done"
 
 
+@pytest.mark.slow
 def test_who_does_not_stop_when_asked_is_killed_after_a_while(parent, make_run, method_file):
     method_file(
         "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -147,6 +149,7 @@ def test_who_does_not_stop_when_asked_is_killed_after_a_while(parent, make_run, 
     assert time.monotonic() - began < 300
 
 
+@pytest.mark.slow
 def test_a_child_hears_its_parent_where_ctrl_c_is_ignored(parent, make_run, method_file, tmp_path):
     """As in the background of a shell: else a deadline would end in waiting and a kill."""
     heard = tmp_path / "heard"

@@ -132,7 +132,7 @@ def test_a_command_typed_alone_gives_the_same_config(name, monkeypatch):
 
     started = []
 
-    def note(source, path, overrides, *_):
+    def note(source, path, overrides, *_, **_flags):
         started.append((source, path, overrides.alone()))
 
     monkeypatch.setattr(sys.modules["dcdc.cli.fit"], "_start", note)

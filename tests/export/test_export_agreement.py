@@ -177,6 +177,7 @@ def test_an_older_runtime_gets_an_older_opset(tmp_path, monkeypatch):
     assert opset == 20
 
 
+@pytest.mark.slow
 def test_a_torch_program_runs_where_dcdc_is_not(tmp_path):
     model = random_model(resize_to=10)
     model.names = {1: "dogs"}

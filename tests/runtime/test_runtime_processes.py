@@ -113,6 +113,7 @@ def test_a_fault_is_told_by_the_first_that_asks(address):  # noqa: ARG001
     del held
 
 
+@pytest.mark.slow
 def test_where_nobody_can_be_asked_one_of_each_host_tells(monkeypatch):
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     monkeypatch.setenv("MASTER_PORT", "1")
