@@ -44,8 +44,7 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
     perturbations = [
         field.name
         for field in fields(AugmentConfig)
-        if field.name not in ("resize_to", "crop_ratio")
-        and getattr(augment, field.name) != field.default
+        if field.name != "resize_to" and getattr(augment, field.name) != field.default
     ]
     if has_stored_features(network):
         return _of_features(config)

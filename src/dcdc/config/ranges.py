@@ -1,6 +1,6 @@
 """The range of a setting, declared once, where the setting is: `Annotated[int, Range(1, 100)]`.
 
-What checks a config, `dcdc presets NAME` and the table in the docs all read it from there.
+What checks a config and `dcdc presets NAME` both read it from there.
 """
 
 import typing

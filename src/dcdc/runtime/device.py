@@ -109,13 +109,6 @@ def choose_fastest_convolutions(device: torch.device) -> None:
         torch.backends.cudnn.benchmark = True
 
 
-def has_triton() -> bool:
-    """Whether kernels of our own can be built."""
-    from importlib.util import find_spec
-
-    return find_spec("triton") is not None
-
-
 def can_build(name: str, launch: Callable[[], object]) -> bool:
     """One small launch tells: Triton needs a C compiler too, which a slim image may lack."""
     try:
