@@ -159,7 +159,8 @@ def test_a_report_beside_a_report_is_refused(start, undisturbed, forked, tmp_pat
             time.sleep(600)
 
     holder = forked(hold)
-    wait_for(lambda: (undisturbed / LOCK).exists(), holder)
+    lock = undisturbed / LOCK
+    wait_for(lambda: lock.exists() and lock.read_text().endswith("\n"), holder)  # it has signed
     with pytest.raises(InputError, match="another process is working in"):
         write_report(RunFolder.open(undisturbed))
     exported = start(tmp_path, "export", undisturbed, "--format", "torch")
