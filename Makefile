@@ -9,8 +9,8 @@ export PIP_PROGRESS_BAR = off
 run: .venv/.installed
 	$(BIN)/dcdc fit digits --run runs/digits --overwrite --baseline k-means
 
-test: .venv/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: .venv/.installed-dev # the docs' snippets run in `make check`
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/test_docs.py
 
 test-all: .venv/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not gpu"

@@ -77,6 +77,7 @@ def test_a_source(folder, tiny_set):
     assert json.loads((run / "metrics.json").read_text())["n_images"] == 48
 
 
+@pytest.mark.slow
 def test_a_panel(folder):
     run = fit(folder, "my_panel.py")
     dcdc(folder, "my_panel.py", "report", "run")
