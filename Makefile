@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_PROGRESS_BAR = off
 
-.PHONY: run test test-all campaign check bench clean
+.PHONY: run test test-all campaign check docs bench clean
 
 run: .venv/.installed
 	$(BIN)/dcdc fit digits --run runs/digits --overwrite --baseline k-means
@@ -18,18 +18,22 @@ test-all: .venv/.installed-dev
 campaign: .venv/.installed-dev
 	$(BIN)/python tests/campaign/run.py --write docs/reliability.md
 
-check: .venv/.installed-dev
+check: .venv/.installed-dev .venv/.installed-docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(MAKE) docs
+	$(BIN)/python -m pytest -m "not gpu" tests/test_docs.py tests/test_notebook.py
+
+docs: .venv/.installed-docs # site/index.html; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: .venv/.installed
 	$(BIN)/python benchmarks/digits_seeds.py
 
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache build dist site
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -43,4 +47,8 @@ clean:
 .venv/.installed-dev: .venv/.installed
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	$(PIP) install -c constraints.txt --no-deps 'timm>=1.0.9' # its tests do without torchvision
+	@touch $@
+
+.venv/.installed-docs: .venv/.installed
+	$(PIP) install -c constraints.txt -e '.[docs]'
 	@touch $@
