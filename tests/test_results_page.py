@@ -122,7 +122,7 @@ def test_our_recipe_after_both_heads_is_that_of_the_history(run):
 @pytest.mark.parametrize("run", RUNS, ids=name_of)
 def test_the_readme_quotes_what_the_records_say(run):
     told = read(run)
-    table = README["Recipes"]
+    table = README["Results"]
     if run.name.startswith("own"):
         assert f"**{scores(told['scores'], ' / ')}**" in table
     if run.name == "paper-seed-0":
