@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from griffe import DocstringSectionKind, Extension, Object
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -48,7 +49,20 @@ def commands() -> str:
     from dcdc.cli import app
 
     verbs = get_command(app)
-    return get_docs_for_click(obj=verbs, ctx=click.Context(verbs), indent=1, name="dcdc")
+    text = get_docs_for_click(obj=verbs, ctx=click.Context(verbs), indent=1, name="dcdc")
+    # The list of verbs cuts their help short, and the page has them all.
+    return re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+", "", text)
+
+
+class OurDocstrings(Extension):
+    """Ours have `name : what it is`, where numpydoc has `name : type`."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        for section in obj.docstring.parsed if obj.docstring else ():
+            if section.kind in (DocstringSectionKind.parameters, DocstringSectionKind.attributes):
+                for each in section.value:
+                    each.description = f"{each.annotation} {each.description}"
+                    each.annotation = None
 
 
 def flowchart(source: str, language: str, css_class: str, *_: Any, **__: Any) -> str:  # noqa: ARG001
