@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dcdc.errors import InputError, TrainingError
-    from dcdc.estimator import DCDC
-    from dcdc.run import from_pretrained, load
+    from dcdc.estimator import DCDC, from_pretrained, load
 
 # Imported when first asked for: `import dcdc` must not wait for torch.
 _HOMES = {
     "DCDC": "dcdc.estimator",
     "InputError": "dcdc.errors",
     "TrainingError": "dcdc.errors",
-    "from_pretrained": "dcdc.run",
-    "load": "dcdc.run",
+    "from_pretrained": "dcdc.estimator",
+    "load": "dcdc.estimator",
 }
 
 __all__ = ["DCDC", "InputError", "TrainingError", "from_pretrained", "load"]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from dcdc.config import (
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
@@ -268,6 +269,24 @@ def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None
         store = open_data(config, model, image_set, SilentObserver())
         sample = _sample(config, model, store)
         folder.write_sample(sample._asdict())
+
+
+def write_run(
+    folder: RunFolder,
+    config: RunConfig,
+    image_set: Data,
+    model: TrainedModel,
+    metrics: dict[str, Any],
+    history: Sequence[dict[str, Any]],
+) -> None:
+    """The run folder of a training that was done without one."""
+    with folder.writing(), cpu_threads(config.train.threads):
+        folder.begin(to_mapping(config))
+        store = open_data(config, model, image_set, SilentObserver())
+        for record in history:
+            append_history(folder.history_file, record)
+        sample = _sample(config, model, store)
+        _write_results(folder, image_set, model, model.assign_store(store), sample, metrics)
 
 
 def from_pretrained(

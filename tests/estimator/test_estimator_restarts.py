@@ -8,7 +8,7 @@ from dcdc.estimator.restarts import CRITERIA, Fitted, criterion_of
 def with_answer(labels, confidence=0.9, loss=0.0) -> Fitted:
     probabilities = np.full((len(labels), 2), 1 - confidence, np.float32)
     probabilities[np.arange(len(labels)), labels] = confidence
-    return Fitted(RunConfig(), {}, probabilities, [], held_out_loss=loss)
+    return Fitted(RunConfig(), {}, probabilities, [], {}, held_out_loss=loss)
 
 
 def test_each_criterion_is_highest_where_it_should_be():

@@ -5,9 +5,10 @@ Shapes: N images, D features, K clusters.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -36,6 +37,14 @@ CHUNK = 512
 GPU_CHUNK = 4096
 """Images of 32 x 32 pixels per forward pass, or as many of another size with as many pixels."""
 CPU_CHUNK_OF_PRETRAINED = 64
+
+
+class Display(Protocol):
+    """Shows what a model grouped when it was trained."""
+
+    def gallery(self, per_cluster: int) -> Any: ...
+
+    def report(self, path: str | Path | None) -> Path: ...
 
 
 class TrainedModel:
@@ -70,6 +79,40 @@ class TrainedModel:
         """Spec by which its backbone is found, where that is not its config's."""
         self.training_features: Callable[[], np.ndarray | None] = _none_known
         """n x D of some training images, where they are kept; read when asked for."""
+        self.display: Display | None = None
+        """Of the images it was trained on, where they are known."""
+
+    def __repr__(self) -> str:
+        takes = f"vectors of {self.network.n_features}"
+        if not self.takes_vectors:
+            takes = f"images of {self.size}x{self.size}x{self.network.in_channels}"
+        backbone = "" if self.config is None else f", {self.config['network']['backbone']!r}"
+        return f"<TrainedModel of {self.n_clusters} clusters: {takes}{backbone}, {self.device}>"
+
+    def _repr_html_(self) -> str | None:
+        """In notebooks: the gallery of its clusters; None where it is not known what it grouped."""
+        if self.display is None:
+            return None
+        try:
+            html: str = self.show_clusters()._repr_html_()
+        except InputError as error:  # of a damaged run folder: no reason to fail in a display
+            html = f"<p>{escape(str(error))}</p>"
+        return f"<pre>{escape(repr(self))}</pre>{html}"
+
+    def show_clusters(self, per_cluster: int = 8) -> Any:
+        """The images that each cluster is surest of: pictures in a notebook, elsewhere a table."""
+        return self._displayed().gallery(per_cluster)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Writes the page of its run, into the run folder or to `path`; where it lies."""
+        return self._displayed().report(path)
+
+    def _displayed(self) -> Display:
+        if self.display is None:
+            raise InputError(
+                "this model does not know what it grouped: load a run folder by dcdc.load"
+            )
+        return self.display
 
     @property
     def takes_vectors(self) -> bool:

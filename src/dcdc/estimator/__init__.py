@@ -1,5 +1,6 @@
-"""The scikit-learn interface: `DCDC(n_clusters=10).fit_predict(images)`."""
+"""Python's entry points: `DCDC(n_clusters=10).fit_predict(images)`, and `load("runs/photos")`."""
 
 from dcdc.estimator.clusterer import DCDC
+from dcdc.estimator.loading import from_pretrained, load
 
-__all__ = ["DCDC"]
+__all__ = ["DCDC", "from_pretrained", "load"]

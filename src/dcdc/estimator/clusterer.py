@@ -1,7 +1,9 @@
 """DCDC as scikit-learn knows it: a clusterer, and a transformer into the features it learned."""
 
 import warnings
-from typing import Any, Self
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +33,14 @@ from dcdc.estimator.restarts import (
     weights_of,
 )
 from dcdc.estimator.settings import config_to_go_on, seed_of
+from dcdc.estimator.showing import Grouped
+from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, label_free_score, partition_health
 from dcdc.runtime.device import cpu_threads
+
+if TYPE_CHECKING:
+    from dcdc.report.cluster_gallery import ClusterGallery
 
 _WEIGHTS = "_weights"
 
@@ -74,7 +81,8 @@ class DCDC(
     device : "auto", "cpu", "cuda" or "mps".
     n_jobs : processes for several `n_init` on a CPU; otherwise without meaning.
     random_state : an integer is the seed, as on the command line.
-    verbose : 1 prints a line per epoch.
+    verbose : None shows a bar on a terminal and in a notebook, and nothing elsewhere; 0 nothing; 1
+        prints a line per epoch.
     settings : any `section.key` of a config, as --set has it on the command line.
 
     Attributes
@@ -94,6 +102,7 @@ class DCDC(
     """Fits that went on from the one before."""
     _module: Any
     """The backbone, where it is known to this process alone."""
+    _grouped: Grouped
 
     def __init__(
         self,
@@ -112,7 +121,7 @@ class DCDC(
         device: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
-        verbose: int = 0,
+        verbose: int | None = None,
         settings: dict[str, Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -152,7 +161,9 @@ class DCDC(
             return config_to_go_on(config, self.config_, data, rounds)
 
         seed = seed_of(self.random_state)
-        prepared, layout = prepare(self, given, copies, seed, go_on if going_on else None)
+        with watching(self.verbose) as observer, observer.counting("reading") as progress:
+            go_on_by = go_on if going_on else None
+            prepared, layout = prepare(self, given, copies, seed, go_on_by, progress)
         config, image_set = prepared.config, prepared.images
         module = self.backbone if is_module(self.backbone) else None
         try:
@@ -177,10 +188,10 @@ class DCDC(
         self._layout = layout_of(image_set) if layout is None else layout
         self._one_cluster, self._rounds, self._module = self.n_clusters == 1, rounds, module
         self.n_features_in_ = self._layout.n_features
-        self._keep(found, earlier)
+        self._keep(found, earlier, image_set)
         return self
 
-    def _keep(self, found: list[Fitted], earlier: list[float]) -> None:
+    def _keep(self, found: list[Fitted], earlier: list[float], image_set: Data) -> None:
         fitted = found[0]
         self.init_scores_ = None
         if len(found) > 1:
@@ -193,6 +204,15 @@ class DCDC(
         self.cluster_sizes_ = np.bincount(self.labels_, minlength=probabilities.shape[1])
         self.loss_curve_ = earlier + [record["loss"] for record in fitted.history]
         self.n_iter_ = len(self.loss_curve_)
+        self._grouped = Grouped(
+            image_set,
+            image_set.names,
+            self.labels_,
+            probabilities.max(axis=1),
+            probabilities.shape[1],
+            fitted.metrics,
+            fitted.history,
+        )
         notes = health_warnings(partition_health(probabilities)) if not self._one_cluster else []
         if found[-1].stopped_by:
             notes.insert(0, _what_is_left(found, fitted))
@@ -225,6 +245,29 @@ class DCDC(
                 return cluster_accuracy(y, labels)
             return label_free_score(self.model_.features(image_set), labels)
 
+    def show_clusters(self, per_cluster: int = 8) -> "ClusterGallery":
+        """The images that each cluster is surest of: pictures in a notebook, elsewhere a table."""
+        check_is_fitted(self, "model_")
+        return self._grouped.gallery(per_cluster)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Writes the page of this training, as `dcdc fit` has it; where it lies. None:
+        dcdc-report.html, here."""
+        check_is_fitted(self, "model_")
+        with in_python_words():
+            return self._grouped.report(self.config_, self.model_, path)
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's picture of the estimator and, where it is fitted, the gallery."""
+        html: str = super()._repr_html_inner()
+        return html + self.show_clusters()._repr_html_() if hasattr(self, "model_") else html
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
     def _read(self, given: Any) -> Data:
         check_is_fitted(self, "model_")
         with in_python_words():
@@ -253,6 +296,7 @@ class DCDC(
         state = dict(super().__getstate__())
         if "model_" in state:
             state[_WEIGHTS] = weights_of(state.pop("model_"))
+            state["_grouped"] = replace(state["_grouped"], data=None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

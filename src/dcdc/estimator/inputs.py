@@ -29,6 +29,7 @@ from dcdc.data import (
     load_data,
     load_images,
 )
+from dcdc.data.decoded import Progress
 from dcdc.errors import InputError
 from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
 from dcdc.estimator.pixels import check_numbers, float_scale, from_pixels
@@ -38,7 +39,11 @@ Source = str | Path | Data | Callable[[int], Data]
 
 
 def read_first(
-    estimator: Any, given: Any, wanted: Wanted, copies: Any = None
+    estimator: Any,
+    given: Any,
+    wanted: Wanted,
+    copies: Any = None,
+    progress: Progress | None = None,
 ) -> tuple[Source, Layout | None]:
     """As fit reads: `estimator` learns its `n_features_in_` and the names of the columns. The
     layout of files is known when they are read."""
@@ -49,7 +54,7 @@ def read_first(
     if isinstance(found, str | Path):
         return found, None
     if isinstance(found, list):
-        return partial(_decoded, found, wanted.size, wanted.on_bad), None
+        return partial(_decoded, found, wanted.size, wanted.on_bad, progress=progress), None
     if isinstance(found, VectorSet):
         return found, layout_of(found)
     if isinstance(found, ImageSet):
@@ -197,8 +202,20 @@ def _are_paths(given: Any) -> bool:
     return len(given) > 0 and all(isinstance(item, str | os.PathLike) for item in given)
 
 
-def _decoded(paths: list[Path], size: int | None, on_bad: str, largest_side: int) -> ImageSet:
-    return decode_listing(list_files(paths), size=size, largest_side=largest_side, on_bad=on_bad)
+def _decoded(
+    paths: list[Path],
+    size: int | None,
+    on_bad: str,
+    largest_side: int,
+    progress: Progress | None = None,
+) -> ImageSet:
+    return decode_listing(
+        list_files(paths),
+        size=size,
+        largest_side=largest_side,
+        on_bad=on_bad,
+        progress=progress,
+    )
 
 
 def _with_channels(images: ImageSet, channels: int) -> ImageSet:

@@ -5,6 +5,7 @@ from typing import Any
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, VectorSet
+from dcdc.data.decoded import Progress
 from dcdc.errors import InputError
 from dcdc.estimator.given_backbone import spec_of
 from dcdc.estimator.inputs import Source, read_first
@@ -16,7 +17,12 @@ from dcdc.prepare.pretrained_choice import from_scratch
 
 
 def prepare(
-    estimator: Any, given: Any, copies: Any, seed: int, go_on: Adjust | None
+    estimator: Any,
+    given: Any,
+    copies: Any,
+    seed: int,
+    go_on: Adjust | None,
+    progress: Progress | None = None,
 ) -> tuple[Prepared, Layout | None]:
     """With the layout of X, where it was no file. `go_on`: how a warm start changes the config."""
     parameters = estimator.get_params(deep=False)
@@ -25,7 +31,7 @@ def prepare(
     # Checks the parameters alone first: a wrong one is named before images are read.
     asked = from_scratch(overrides).alone()
     wanted = Wanted.of(parameters, asked.data.size, asked.data.on_bad)
-    source, layout = read_first(estimator, given, wanted, copies)
+    source, layout = read_first(estimator, given, wanted, copies, progress)
 
     def checked(data: Data) -> Data:
         _require_enough(data, parameters["n_clusters"])
@@ -36,7 +42,7 @@ def prepare(
     prepared = prepare_run(
         _checked_source(source, checked),
         overrides,
-        read=lambda data, side: checked(read_plainly(data, side)),
+        read=lambda data, side: checked(read_plainly(data, side, progress)),
         adjust=go_on,
     )
     if parameters["fine_tune"]:

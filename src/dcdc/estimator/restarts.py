@@ -18,7 +18,7 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.given_backbone import make_known
 from dcdc.estimator.settings import restart_seed
-from dcdc.estimator.watching import EstimatorObserver
+from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import adjusted_rand_index
 from dcdc.prepare.assembly import build_model, held_out_loss_of
@@ -39,6 +39,7 @@ class Fitted:
     probabilities: NDArray[np.float32]
     """N x K"""
     history: list[dict[str, Any]]
+    metrics: dict[str, Any]
     held_out_loss: float = float("nan")
     stopped_by: str | None = None
     """The signal that ended this training early, or the one after it."""
@@ -55,14 +56,13 @@ def train(
     number: int = 0,
     n_init: int = 1,
     weights: Mapping[str, Tensor] | None = None,
-    verbose: int = 0,
+    verbose: int | None = 0,
 ) -> Fitted:
     """Restart `number` of `n_init`; raises Interrupted before the first epoch is done."""
     seed = restart_seed(config.train.seed, number)
     config = replace(config, train=replace(config.train, seed=seed))
     title = "DCDC" if n_init == 1 else f"DCDC {number + 1}/{n_init}"
-    observer = EstimatorObserver(verbose, title)
-    with in_python_words():
+    with watching(verbose, title) as observer, in_python_words():
         result = run(config, image_set, observer=observer, weights=weights, keep_finished=True)
     loss = float("nan")
     if n_init > 1:
@@ -73,6 +73,7 @@ def train(
         weights=weights_of(result.model),
         probabilities=result.assigned.probabilities,
         history=result.history,
+        metrics=result.metrics,
         held_out_loss=loss,
         stopped_by=result.stopped_by,
     )
@@ -84,7 +85,7 @@ def train_all(
     *,
     n_init: int,
     n_jobs: int | None,
-    verbose: int,
+    verbose: int | None,
     backbone: Any = None,
 ) -> list[Fitted]:
     """One after the other, or on a CPU in processes, to which a module as `backbone` is sent;

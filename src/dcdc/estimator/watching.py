@@ -1,8 +1,21 @@
-"""Training as it is watched from Python: plain lines, where they are asked for."""
+"""Training as it is watched from Python: a bar where it can be seen, plain lines if asked for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from dcdc.engine.observer import SilentObserver
+from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.estimator.progress_bar import BarObserver, can_be_seen, drawn_bar
+
+
+@contextmanager
+def watching(verbose: int | None, title: str = "DCDC") -> Iterator[Observer]:
+    """`verbose` None: a bar, where it can be seen; otherwise lines, as many as it says."""
+    if verbose is None and can_be_seen():
+        with drawn_bar() as bar:
+            yield BarObserver(bar, title)
+    else:
+        yield EstimatorObserver(verbose or 0, title)
 
 
 class EstimatorObserver(SilentObserver):

@@ -11,6 +11,7 @@ from typing import Any
 
 from dcdc.config import DataConfig, RunConfig, from_mapping, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet, built_in_name, label_column_of, load_data
+from dcdc.data.decoded import Progress
 from dcdc.networks import find_backbone
 from dcdc.prepare.overrides import Overrides, recipe_of
 from dcdc.prepare.presets import PRESETS
@@ -144,8 +145,9 @@ def suits_cpu(config: RunConfig) -> bool:
     return find_backbone(config.network.backbone).suits_cpu
 
 
-def read_plainly(data: DataConfig, largest_side: int) -> Data:
-    return load_data(data.source, **how_to_read(data), largest_side=largest_side)
+def read_plainly(data: DataConfig, largest_side: int, progress: Progress | None = None) -> Data:
+    how = how_to_read(data)
+    return load_data(data.source, **how, largest_side=largest_side, progress=progress)
 
 
 def how_to_read(data: DataConfig) -> dict[str, Any]:

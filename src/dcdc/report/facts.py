@@ -167,14 +167,23 @@ class ClusterFacts:
 
 
 def describe_clusters(facts: RunFacts) -> list[ClusterFacts]:
+    return clusters_of(facts.assignments, facts.confidence, facts.n_clusters, facts.targets)
+
+
+def clusters_of(
+    assignments: NDArray[np.int64],
+    confidence: NDArray[np.floating[Any]],
+    n_clusters: int,
+    targets: NDArray[np.str_] | None = None,
+) -> list[ClusterFacts]:
     """Every cluster, the empty ones too; largest first, equal sizes by number."""
-    order = np.lexsort((-facts.confidence, facts.assignments))
-    bounds = np.searchsorted(facts.assignments[order], np.arange(1, facts.n_clusters))
+    order = np.lexsort((-confidence, assignments))
+    bounds = np.searchsorted(assignments[order], np.arange(1, n_clusters))
     purity: dict[int, float] = {}
     main_class: dict[int, str] = {}
-    if facts.targets is not None:
-        purity = cluster_purity(facts.targets, facts.assignments)
-        pairs = pair_labels(facts.targets, facts.assignments)
+    if targets is not None:
+        purity = cluster_purity(targets, assignments)
+        pairs = pair_labels(targets, assignments)
         winners = pairs.table.argmax(axis=0)
         main_class = {
             cluster: pairs.classes[row]
@@ -184,7 +193,7 @@ def describe_clusters(facts: RunFacts) -> list[ClusterFacts]:
         ClusterFacts(
             number=number,
             members=members,
-            mean_confidence=float(facts.confidence[members].mean()) if len(members) else 0.0,
+            mean_confidence=float(confidence[members].mean()) if len(members) else 0.0,
             purity=purity.get(number),
             main_class=main_class.get(number),
         )

@@ -75,11 +75,11 @@ def is_coarse(side: int) -> bool:
     return side < SIDE // 2
 
 
-def thumbnail_uri(image: NDArray[np.uint8]) -> str:
-    """An image (H x W x C) at its own size, or smaller."""
+def thumbnail_uri(image: NDArray[np.uint8], side: int = SIDE) -> str:
+    """An image (H x W x C) at its own size, or at `side` if it is larger."""
     picture = as_picture(image)
-    if picture.width > SIDE:
-        picture = picture.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+    if picture.width > side:
+        picture = picture.resize((side, side), Image.Resampling.LANCZOS)
     # Less than half of a photograph's PNG.
     quality = None if is_coarse(picture.width) else 85
     return data_uri(*encode(picture, quality))

@@ -324,13 +324,7 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
         points = MapPoints(sample.rows, layouts)
         pictures |= _sample_pictures(folder, facts, sample, points)
-    images, no_gallery = None, None
-    if image_set is None:
-        no_gallery = "The images were not at hand when this page was written."
-    elif problem := facts.why_not_these_images(image_set):
-        no_gallery = f"The images at hand are not those of this run: {problem}."
-    else:
-        images, no_gallery = pictures_of(image_set)
+    images, no_gallery = pictures_for(facts, image_set)
     if images is not None:
         # The page shows the images themselves; the figure is for print.
         write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
@@ -339,6 +333,15 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
     )
     write_text(folder.report_file, page)
     return folder.report_file
+
+
+def pictures_for(facts: RunFacts, image_set: "Data | None") -> tuple[Pictures | None, str | None]:
+    """Of the images of a run, or none, and why."""
+    if image_set is None:
+        return None, "The images of the run are not at hand."
+    if problem := facts.why_not_these_images(image_set):
+        return None, f"The images at hand are not those of this run: {problem}."
+    return pictures_of(image_set)
 
 
 def _sample_pictures(
