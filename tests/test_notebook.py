@@ -40,3 +40,11 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     told = "\n".join(map(texts, code_cells(notebook)))
     scores = dict(re.findall(r"^(\S.*?) +ACC (0\.\d{3})", told, flags=re.MULTILINE))
     assert float(scores["DCDC"]) > 0.9 > float(scores["K-Means on the pixels"])
+    gallery = [each for each in shown(notebook) if each.count("<img") >= 80]
+    assert gallery, "eight pictures of each of ten clusters"
+
+
+def shown(notebook: dict) -> list[str]:
+    """What a person sees of the cells' values."""
+    outputs = [each for cell in code_cells(notebook) for each in cell.outputs]
+    return [each.get("data", {}).get("text/html", "") for each in outputs]

@@ -62,7 +62,9 @@ def test_search_works_from_disk(site, tmp_path, monkeypatch):
     try:
         tab = Tab(browser).open(site / "index.html")
         tab.run("document.querySelector('.md-search__input').focus()")
+        tab.wait("document.querySelector('.md-search-result__meta').innerText.startsWith('Type')")
         tab.call("Input.insertText", text="out-of-distribution")
+        tab.press("End")  # search listens to keys
         tab.wait("document.querySelector('.md-search-result__item a[href*=predict]') !== null")
         assert not tab.complaints
         assert all(url.startswith("file:") for url in tab.requests)
