@@ -33,7 +33,7 @@ from own_signals import own_signals  # noqa: F401 - a fixture for every test
 
 # They need forks, pseudo-terminals, pipes with names or limits of memory.
 _NOT_ON_WINDOWS = (
-    *("campaign", "cli", "distributed", "faults"),
+    *("campaign", "cli", "distributed", "faults", "journey"),
     *("data/test_data_row_cache.py", "data/benchmarks/test_benchmarks_download.py"),
     "runtime/test_runtime_tensor_files.py",
 )
