@@ -31,6 +31,14 @@ from feature_runs import (  # noqa: F401 - fixtures for every test
 )
 from own_signals import own_signals  # noqa: F401 - a fixture for every test
 
+# They need forks, pseudo-terminals, pipes with names or limits of memory.
+_NOT_ON_WINDOWS = (
+    *("campaign", "cli", "distributed", "faults", "journey"),
+    *("data/test_data_row_cache.py", "data/benchmarks/test_benchmarks_download.py"),
+    "runtime/test_runtime_tensor_files.py",
+)
+collect_ignore = [*_NOT_ON_WINDOWS] if sys.platform == "win32" else []
+
 # Two threads on a busy machine wait for each other far longer than they compute.
 torch.set_num_threads(1)
 

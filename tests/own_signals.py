@@ -10,16 +10,21 @@ import threading
 import pytest
 
 _USUAL = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
+    getattr(signal, name): usual
+    for name, usual in (
+        ("SIGINT", signal.default_int_handler),
+        ("SIGTERM", signal.SIG_DFL),
+        ("SIGHUP", signal.SIG_DFL),
+    )
+    if hasattr(signal, name)  # Windows has not all
 }
 
 
 @pytest.fixture(autouse=True)
 def own_signals():
     """For the test and the processes that it starts; afterwards they are as they were."""
-    if threading.current_thread() is not threading.main_thread():  # elsewhere they are not ours
+    is_main = threading.current_thread() is threading.main_thread()  # elsewhere they are not ours
+    if not is_main or not hasattr(signal, "pthread_sigmask"):
         yield
         return
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, _USUAL)

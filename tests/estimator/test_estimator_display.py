@@ -4,7 +4,6 @@ import contextlib
 import html
 import os
 import pickle
-import pty
 import re
 import sys
 import types
@@ -181,7 +180,7 @@ def test_no_bar_without_eyes(estimator, images, capfd, monkeypatch):
 
 
 def test_a_bar_on_a_terminal_and_nothing_of_it_stays(monkeypatch):
-    outer, inner = pty.openpty()
+    outer, inner = pytest.importorskip("pty").openpty()
     with os.fdopen(inner, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("COLUMNS", "80")

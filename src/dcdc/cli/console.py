@@ -1,5 +1,6 @@
 """What a person sees: results on stdout, everything else on stderr, no codes without a terminal."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,24 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 
 def note(text: str) -> None:
-    err.print(shown(text), markup=False, soft_wrap=True)
+    _print(err, text)
 
 
-def say(text: str) -> None:
-    out.print(shown(text), markup=False, soft_wrap=True)
+def say(text: str, *, whole: bool = False) -> None:
+    """`whole`: never broken into lines, for a command that people copy."""
+    _print(out, text, whole=whole)
+
+
+def _print(console: Console, text: str, *, whole: bool = False) -> None:
+    """A terminal would break lines within words; elsewhere a line stays one."""
+    lines = [shown(text)]
+    if console.is_terminal and not whole:
+        wrapper = textwrap.TextWrapper(
+            console.width, break_long_words=False, break_on_hyphens=False
+        )
+        lines = wrapper.wrap(lines[0]) or lines
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def wide_out() -> Console:

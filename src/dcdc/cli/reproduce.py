@@ -134,7 +134,8 @@ def _list(runs: Sequence["RecipeRun"]) -> None:
     for run in {run.folder: run for run in runs}.values():
         standing = run.standing()
         resume = standing.state == "begun"
-        say(f"{standing.state:9}{run.command(source=standing.source, resume=resume)}")
+        command = run.command(source=standing.source, resume=resume)
+        say(f"{standing.state:9}{command}", whole=True)
         if standing.longer is not None:
             say(f"{'':9}as the first epochs of {standing.longer}")
         if standing.fault is not None:

@@ -15,7 +15,7 @@ def read_history(path: Path) -> list[dict[str, Any]]:
 
 
 def append_history(path: Path, record: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
+    with path.open("a", encoding="utf-8", newline="") as file:
         file.write(files.HISTORY.text(record))
 
 

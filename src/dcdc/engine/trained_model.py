@@ -3,6 +3,7 @@
 Shapes: N images, D features, K clusters.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
@@ -337,7 +338,7 @@ def _check_place(path: Path) -> None:
         return
     if not path.is_dir():
         raise InputError(f"{path} is a file: give a folder")
-    if path.is_mount() or Path.cwd().is_relative_to(path.resolve()):
+    if os.path.ismount(path) or Path.cwd().is_relative_to(path.resolve()):
         raise InputError(f"{path} cannot be replaced whole: save into a folder below it")
     if (path / HISTORY).exists():
         raise InputError(f"{path} is a run folder and holds its model already: save elsewhere")

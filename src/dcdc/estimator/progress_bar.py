@@ -132,6 +132,7 @@ class BarObserver(SilentObserver):
             nonlocal task
             if task is None:  # of what is there already, nothing is counted
                 task = self._progress.add_task(f"{self._title}: {what}", total=total)
+                self._show_training(False)
             self._progress.update(task, completed=done, total=total)
             self._draw()
 
@@ -140,6 +141,12 @@ class BarObserver(SilentObserver):
         finally:
             if task is not None:
                 self._progress.remove_task(task)
+                self._show_training(True)
+
+    def _show_training(self, visible: bool) -> None:
+        """One bar at a time."""
+        if self._task is not None:
+            self._progress.update(self._task, visible=visible)
 
     def _at(self, epoch: int) -> str:
         return f"{self._title}: epoch {epoch}/{self._epochs}"

@@ -91,7 +91,7 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
         raise
     method_folder = RunFolder(folder.path / METHOD_FOLDER)
     own = method_folder.read_metrics() if method_folder.metrics_file.exists() else {}
-    on_gpu, probabilities = peak_gpu_memory_mb(), found.probabilities
+    in_all, on_gpu, probabilities = peak_memory_mb(), peak_gpu_memory_mb(), found.probabilities
     if probabilities is None:
         probabilities = np.eye(n_clusters, dtype=np.float32)[found.assignments]
     targets = image_set.targets
@@ -108,7 +108,7 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
         "epochs": own.get("epochs"),
         # A run that was gone on with counts its epochs of before.
         "training_seconds": round(own.get("training_seconds", seconds) if begun else seconds, 2),
-        "peak_memory_mb": round(peak_memory_mb()),
+        "peak_memory_mb": None if in_all is None else round(in_all),
         "peak_gpu_memory_mb": None if on_gpu is None else round(on_gpu),
         "device": describe_device(_device_of(found)),
         "torch": torch.__version__,

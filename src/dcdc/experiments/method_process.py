@@ -4,6 +4,7 @@ What the child's method tells its observer comes as lines of JSON, and is told t
 """
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -89,7 +90,8 @@ class Children:
                 last = json.loads(line)
                 tell(observer, last)
             if kill_at is None and (interruption.wanted or self.is_over()):
-                process.send_signal(signal.SIGINT)
+                # Windows sends no Ctrl-C to one process alone.
+                process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
                 kill_at = time.monotonic() + self.grace
             if kill_at is not None and time.monotonic() > kill_at:
                 process.kill()

@@ -72,7 +72,7 @@ def _take_place(new: Path, path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="")  # the same bytes everywhere
 
 
 def place(source: Path, target: Path) -> None:
@@ -82,7 +82,7 @@ def place(source: Path, target: Path) -> None:
     except FileExistsError:
         if not os.path.samestat(target.lstat(), source.lstat()):  # a kill came before the last line
             raise
-    except OSError:  # another disk, or one without hard links
+    except (OSError, NotImplementedError):  # another disk, or a system or disk without such links
         _place_copy(source, target)
     source.unlink()
 
@@ -91,13 +91,15 @@ def copy_new(source: Path, target: Path) -> None:
     """A copy with its times and permissions, in a file that is new: what holds `target` is removed,
     and a link that somebody put there is never followed."""
     target.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     with source.open("rb") as content:
         found = os.fstat(content.fileno())
         descriptor = os.open(target, flags, stat.S_IMODE(found.st_mode) | stat.S_IWUSR)
         with os.fdopen(descriptor, "wb") as copy:
             shutil.copyfileobj(content, copy)
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns), follow_symlinks=False)
+    follow = os.utime not in os.supports_follow_symlinks  # Windows knows no other way
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns), follow_symlinks=follow)
 
 
 def _place_copy(source: Path, target: Path) -> None:
@@ -146,7 +148,9 @@ def _clear(leftover: Path) -> None:
 
 
 def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # which cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -108,14 +108,16 @@ def _free_of_group() -> int | None:
         return None
 
 
-def peak_memory_mb() -> float:
+def peak_memory_mb() -> float | None:
     """Of the process since it began; Linux's own peak, since getrusage counts what stood before
-    exec, a large parent's memory among it."""
+    exec, a large parent's memory among it. None on Windows."""
     if _STATUS.exists():
         peak = _STATUS.read_text(encoding="ascii", errors="replace").partition("VmHWM:")[2]
         return int(peak.split()[0]) / 1024
-    import resource
-
+    try:
+        import resource
+    except ImportError:
+        return None
     per_mb = 1024**2 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / per_mb
 

@@ -16,7 +16,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -137,7 +137,9 @@ def _sign(file: Path) -> None:
         "since": datetime.now().astimezone().isoformat(" ", "seconds"),
         "kernel": running_kernel(),
     }
-    file.write_text(json.dumps(owner) + "\n", encoding="utf-8")
+    with suppress(PermissionError) if os.name == "nt" else nullcontext():
+        # On Windows a locked file may be closed to its owner too: then nobody is named.
+        file.write_text(json.dumps(owner) + "\n", encoding="utf-8")
 
 
 def _owner(file: Path) -> dict[str, Any]:

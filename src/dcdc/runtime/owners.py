@@ -1,14 +1,19 @@
 """Which process a file belongs to, by a mark in its name, and whether that process still lives."""
 
+import ctypes
 import hashlib
 import os
 import socket
+import sys
 import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 _DAY = 24 * 3600.0
+# Of Windows: PROCESS_QUERY_LIMITED_INFORMATION, ERROR_ACCESS_DENIED, STILL_ACTIVE.
+_MAY_BE_ASKED, _DENIED, _STILL_RUNS = 0x1000, 5, 259
 
 
 @cache
@@ -47,11 +52,26 @@ def is_left(mark: str, path: Path) -> bool:
         return False
 
 
-def _lives(number: int) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
+if sys.platform == "win32":  # where a signal 0 would be Ctrl-C
+
+    def _lives(number: int) -> bool:
+        """By a handle to the process, which is there until its last one is closed."""
+        kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)
+        handle = kernel.OpenProcess(_MAY_BE_ASKED, False, number)
+        if not handle:
+            return ctypes.get_last_error() == _DENIED
+        code = ctypes.c_ulong()
+        kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+        kernel.CloseHandle(handle)
+        return code.value == _STILL_RUNS
+
+else:
+
+    def _lives(number: int) -> bool:
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return False
+        except (PermissionError, OverflowError):
+            return True
         return True
-    return True

@@ -24,6 +24,8 @@ CHECKSUM = "checksum"
 MIB = 2**20
 _DEEPEST = 32
 _MOST_DIGITS = 100
+# Windows waits for no pipe and has neither of the first two, but would change ends of lines.
+_HOW = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 class DamagedFileError(InputError):
@@ -32,7 +34,7 @@ class DamagedFileError(InputError):
 
 def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
     """For reading; Unfit for whatever is no regular file, without waiting for its other end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | _HOW)
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):

@@ -1,0 +1,88 @@
+"""Which commands a walk leaves out, and what the others must have shown and made."""
+
+import re
+import shlex
+from pathlib import Path
+
+from journey.terminal import Shown
+
+LEFT_OUT = {
+    r"^(pipx|uv) ": "another way to install",
+    r"^pip ": "the environment was made by it",
+    r"^make ": "run by .ci/run",
+    r"\b(cifar|stl10|imagenet|tiny-imagenet|reproduce)": "needs the files of a benchmark",
+    r"--backbone (timm|hf|torchvision):": "needs a download",
+    r"^torchrun |--tensorboard|^dcdc export": "needs more than the first install brings",
+    r"^dcdc compare |--preset \S+-paper": "takes long",
+    r"\b(images\.parquet|labelled\.npz|runs/images)\b": "speaks of files that nobody brought",
+}
+BAR = re.compile(r"[━╸╺].*\b[\d,]+/[\d,]+\b.*(\d:\d\d:\d\d|-:--:--)")
+_REPORT = re.compile(r"report:\s+(\S+)")
+
+
+def why_left_out(command: str) -> str | None:
+    return next((why for pattern, why in LEFT_OUT.items() if re.search(pattern, command)), None)
+
+
+def faults(command: str, shown: Shown, folder: Path) -> list[str]:
+    """What is not as the page promises; empty where all is well."""
+    found = []
+    if not shown.is_over:
+        found.append(f"did not end within {shown.seconds:.0f} s")
+    elif shown.code:
+        found.append(f"ended with exit code {shown.code}: {shown.lines[-1] if shown.lines else ''}")
+    if "Traceback" in shown.text:
+        found.append("a traceback")
+    if command.startswith("pip "):
+        return found
+    found += [f"{len(line)} columns: {line[:60]}..." for line in dict.fromkeys(shown.too_long)]
+    if not found and command.startswith("dcdc "):
+        found += _faults_of(shlex.split(command)[1:], shown, folder)
+    return found
+
+
+def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:
+    verb = words[0]
+    if verb == "fit" and "--resume" not in words:
+        return [*_of_training(shown), *_of_page(shown, folder)]
+    if verb == "report":
+        return _of_page(shown, folder) if "--names" in words else []
+    if verb == "predict":
+        return _of_prediction(words, folder)
+    return [] if shown.lines else ["said nothing"]
+
+
+def _of_training(shown: Shown) -> list[str]:
+    found = []
+    if not any(BAR.search(line) for line in shown.lines):
+        found.append("no line with a bar, a count and the time left")
+    scored = re.search(r"classes to score", shown.text)
+    if scored and not re.search(r"^DCDC\s+0?\.\d{3}\s", shown.text.replace("\r", ""), re.MULTILINE):
+        found.append("no ACC, NMI and ARI")
+    if not re.search(r"\d+ of \d+\s+clusters\s+in\s+use", shown.text):
+        found.append("does not say how many clusters are in use")
+    return found
+
+
+def _of_page(shown: Shown, folder: Path) -> list[str]:
+    told = _REPORT.search(shown.text)
+    if told is None:
+        return ["does not say where the report is"]
+    page = folder / told[1]
+    if not page.is_file():
+        return [f"there is no {told[1]}"]
+    return [] if b"data:image" in page.read_bytes() else [f"{told[1]} shows no image"]
+
+
+def _of_prediction(words: list[str], folder: Path) -> list[str]:
+    found = [
+        f"{option} made nothing"
+        for option in ("--out", "--copy-to")
+        if option in words and not (folder / words[words.index(option) + 1]).exists()
+    ]
+    if "--copy-to" in words:
+        copies = [*(folder / words[words.index("--copy-to") + 1]).glob("*/*")]
+        given = [*(folder / words[2]).rglob("*.jpg")]
+        if len(copies) != len(given):
+            found.append(f"{len(copies)} copies of {len(given)} photos")
+    return found
