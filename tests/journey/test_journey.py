@@ -51,12 +51,15 @@ def test_the_readme_has_commands_to_walk():
 
 
 def test_a_command_runs_in_eighty_columns_and_keys_reach_it(tmp_path):
-    script = (
-        "import shutil, sys; print(shutil.get_terminal_size().columns, flush=True)\n"
-        "print('\\x1b[31mready\\x1b[0m', sys.stdin.isatty(), flush=True)\n"
-        "try: input()\n"
-        "except KeyboardInterrupt: sys.exit(130)\n"
-    )
+    script = """
+import shutil, sys
+try:
+    print(shutil.get_terminal_size().columns)
+    print("\x1b[31mready\x1b[0m", sys.stdin.isatty(), flush=True)
+    input()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
     (tmp_path / "script.py").write_text(script)
     shown = run(
         f"{sys.executable} script.py",
