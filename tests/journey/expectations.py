@@ -35,10 +35,16 @@ def faults(command: str, shown: Shown, folder: Path) -> list[str]:
         found.append("a traceback")
     if command.startswith("pip "):
         return found
-    found += [f"{len(line)} columns: {line[:60]}..." for line in dict.fromkeys(shown.too_long)]
+    if not _prints_rows(command):
+        found += [f"{len(line)} columns: {line[:60]}..." for line in dict.fromkeys(shown.too_long)]
     if not found and command.startswith("dcdc "):
         found += _faults_of(shlex.split(command)[1:], shown, folder)
     return found
+
+
+def _prints_rows(command: str) -> bool:
+    """Of CSV, for programs: they are as wide as they are."""
+    return command.startswith("dcdc predict ") and "--out" not in command
 
 
 def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:

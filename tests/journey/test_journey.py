@@ -126,11 +126,12 @@ def test_columns_are_those_of_a_terminal():
 
 
 @pytest.mark.slow
-def test_the_pages_do_what_they_say():
-    """With the packages that are installed here; by itself the walk installs its own."""
+def test_the_readme_does_what_it_says():
+    """With the packages that are installed here; by itself the walk installs its own, and walks the
+    tutorials too."""
     walk = ROOT / "tests/journey/run.py"
     done = subprocess.run(
-        [sys.executable, str(walk), "--environment", sys.prefix],
+        [sys.executable, str(walk), "--environment", sys.prefix, "README.md"],
         capture_output=True,
         text=True,
         check=False,
