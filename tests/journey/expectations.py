@@ -35,10 +35,16 @@ def faults(command: str, shown: Shown, folder: Path) -> list[str]:
         found.append("a traceback")
     if command.startswith("pip "):
         return found
-    found += [f"{len(line)} columns: {line[:60]}..." for line in dict.fromkeys(shown.too_long)]
+    if not _prints_rows(command):
+        found += [f"{len(line)} columns: {line[:60]}..." for line in dict.fromkeys(shown.too_long)]
     if not found and command.startswith("dcdc "):
         found += _faults_of(shlex.split(command)[1:], shown, folder)
     return found
+
+
+def _prints_rows(command: str) -> bool:
+    """Of CSV, for programs: they are as wide as they are."""
+    return command.startswith("dcdc predict ") and "--out" not in command
 
 
 def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:
@@ -54,9 +60,11 @@ def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:
 
 def _of_training(shown: Shown) -> list[str]:
     found = []
-    if not any(BAR.search(line) for line in shown.lines):
-        found.append("no line with a bar, a count and the time left")
-    scored = re.search(r"classes to score", shown.text)
+    drawn = [line for line in shown.lines if line.startswith("epoch")]
+    without = [line for line in drawn if not BAR.search(line)]
+    if not drawn or without:
+        found.append(f"no line with a bar, a count and the time left: {' '.join(without[:1])}")
+    scored = re.search(r"\d classes to score", shown.text)
     if scored and not re.search(r"^DCDC\s+0?\.\d{3}\s", shown.text.replace("\r", ""), re.MULTILINE):
         found.append("no ACC, NMI and ARI")
     if not re.search(r"\d+ of \d+\s+clusters\s+in\s+use", shown.text):

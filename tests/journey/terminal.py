@@ -61,24 +61,26 @@ def run(
         os.execve("/bin/bash", ["bash", "-c", command], dict(environment))
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     drawn, seen, is_over = b"", 0, True
-    while True:
-        if time.monotonic() - started > limit and is_over:
-            is_over = False
-            os.killpg(child, signal.SIGKILL)  # its own session, by pty.fork
-        if not select.select([terminal], [], [], _SECONDS_OF_A_LOOK)[0]:
-            continue
-        try:
-            piece = os.read(terminal, 65_536)
-        except OSError:  # how the end of a terminal is told
-            break
-        if not piece:
-            break
-        drawn += piece
-        if keys := press(plain(drawn[seen:])):
-            seen = len(drawn)
-            os.write(terminal, keys)
-    os.close(terminal)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        while True:
+            if time.monotonic() - started > limit and is_over:
+                is_over = False
+                os.killpg(child, signal.SIGKILL)  # its own session, by pty.fork
+            if not select.select([terminal], [], [], _SECONDS_OF_A_LOOK)[0]:
+                continue
+            try:
+                piece = os.read(terminal, 65_536)
+            except OSError:  # how the end of a terminal is told
+                break
+            if not piece:
+                break
+            drawn += piece
+            if keys := press(plain(drawn[seen:])):
+                seen = len(drawn)
+                os.write(terminal, keys)
+    finally:
+        os.close(terminal)  # which ends what still runs there
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return Shown(code, plain(drawn), time.monotonic() - started, is_over)
 
 

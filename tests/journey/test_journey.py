@@ -51,12 +51,15 @@ def test_the_readme_has_commands_to_walk():
 
 
 def test_a_command_runs_in_eighty_columns_and_keys_reach_it(tmp_path):
-    script = (
-        "import shutil, sys; print(shutil.get_terminal_size().columns, flush=True)\n"
-        "print('\\x1b[31mready\\x1b[0m', sys.stdin.isatty(), flush=True)\n"
-        "try: input()\n"
-        "except KeyboardInterrupt: sys.exit(130)\n"
-    )
+    script = """
+import shutil, sys
+try:
+    print(shutil.get_terminal_size().columns)
+    print("\x1b[31mready\x1b[0m", sys.stdin.isatty(), flush=True)
+    input()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
     (tmp_path / "script.py").write_text(script)
     shown = run(
         f"{sys.executable} script.py",
@@ -92,6 +95,9 @@ def page(tmp_path):
         (GOOD.replace("━", " ").replace("╸", " "), 0, "no line with a bar"),
         (GOOD.replace("12/64", ""), 0, "no line with a bar"),
         (GOOD.replace("0:00:03", ""), 0, "no line with a bar"),
+        (f"{GOOD}epoch… loss 1.2", 0, "no line with a bar"),
+        (GOOD.replace("epoch 3/8", "reading"), 0, "no line with a bar"),
+        ("no classes to score against\n" + GOOD, 0, None),
         (GOOD.replace("8 of 12", ""), 0, "how many clusters"),
         (GOOD.replace("report.html", "other.html"), 0, "there is no runs/photos/other.html"),
         ("10 classes to score against\n" + GOOD, 0, "no ACC"),
@@ -120,11 +126,12 @@ def test_columns_are_those_of_a_terminal():
 
 
 @pytest.mark.slow
-def test_the_pages_do_what_they_say():
-    """With the packages that are installed here; by itself the walk installs its own."""
+def test_the_readme_does_what_it_says():
+    """With the packages that are installed here; by itself the walk installs its own, and walks the
+    tutorials too."""
     walk = ROOT / "tests/journey/run.py"
     done = subprocess.run(
-        [sys.executable, str(walk), "--environment", sys.prefix],
+        [sys.executable, str(walk), "--environment", sys.prefix, "README.md"],
         capture_output=True,
         text=True,
         check=False,
