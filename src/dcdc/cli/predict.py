@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Column, Data, DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.errors import InputError
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 def predict(
     run: Run,
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...",
+            help="A folder of images, image files, Parquet, a CSV or text list of paths, .npy, "
+            ".npz, feature vectors where the run has them, or a name from dcdc data list.",
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(help="File to write, .csv, .parquet or .jsonl; default CSV on stdout."),
@@ -55,7 +62,8 @@ def predict(
 
     with joined_processes(device) as processes:
         model = load(run, device, processes)
-        images = images_for(model, data, target=target, column=column, on_bad=on_bad)
+        source = data[0] if len(data) == 1 else [Path(name) for name in data]
+        images = images_for(model, source, target=target, column=column, on_bad=on_bad)
         if not processes.is_first:
             help_to_answer(model, images, processes)
             return

@@ -4,7 +4,6 @@ Shapes: N rows or images of H x W pixels and C channels, D columns of a row.
 """
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +28,7 @@ from dcdc.data import (
     load_data,
     load_images,
 )
+from dcdc.data.sources import given_source
 from dcdc.errors import InputError
 from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
 from dcdc.estimator.pixels import check_numbers, float_scale, from_pixels
@@ -82,10 +82,8 @@ def read_more(
         return _more_vectors(estimator, given, found, data)
     if isinstance(found, VectorSet):
         raise InputError("the model was fitted on images, and X holds feature vectors: give images")
-    if isinstance(found, str | Path):
-        return _with_channels(load_images(found, size=size, on_bad=data.on_bad), channels)
-    if isinstance(found, list):
-        return _with_channels(_decoded(found, size, data.on_bad, size), channels)
+    if isinstance(found, str | Path | list):
+        return load_images(found, size=size, channels=channels, on_bad=data.on_bad)
     if isinstance(found, ImageSet):
         return _of_size(found, size)
     if isinstance(found, np.ndarray):
@@ -119,15 +117,14 @@ def _more_vectors(estimator: Any, given: Any, found: Any, data: DataConfig) -> V
 def _kind(given: Any) -> str | Path | Data | list[Path] | NDArray[Any] | None:
     """A source, a set, paths, pixels of three or four axes; None: rows, which scikit-learn
     validates."""
-    if isinstance(given, ImageSet | VectorSet | str):
+    if isinstance(given, ImageSet | VectorSet):
         return given
-    if isinstance(given, os.PathLike):
-        return Path(given)
+    source = given_source(given)
+    if source is not None:
+        return source
     if issparse(given) or hasattr(given, "columns"):
         return None
     _refuse_pair(given)
-    if _are_paths(given):
-        return [Path(path) for path in given]
     try:
         array = _plain(given)
     except (ValueError, TypeError):  # ragged, or no array at all
@@ -191,21 +188,8 @@ def _refuse_pair(given: Any) -> None:
         )
 
 
-def _are_paths(given: Any) -> bool:
-    if not isinstance(given, Sequence | np.ndarray) or getattr(given, "ndim", 1) != 1:
-        return False
-    return len(given) > 0 and all(isinstance(item, str | os.PathLike) for item in given)
-
-
 def _decoded(paths: list[Path], size: int | None, on_bad: str, largest_side: int) -> ImageSet:
     return decode_listing(list_files(paths), size=size, largest_side=largest_side, on_bad=on_bad)
-
-
-def _with_channels(images: ImageSet, channels: int) -> ImageSet:
-    """All of these files happen to be grey."""
-    if channels == 3 and images.channels == 1:
-        return replace(images, images=np.repeat(images.images, 3, axis=3))
-    return images
 
 
 def _of_size(images: ImageSet, size: int | None) -> ImageSet:
