@@ -93,6 +93,19 @@ class RunFolder:
             )
         raise InputError(f"{path} is not a run folder (it has no {folder.config_file.name})")
 
+    @property
+    def is_saved_model(self) -> bool:
+        """Whether it is of `model.save`, which leaves nothing of the training."""
+        return self.model_file.exists() and not self.history_file.exists()
+
+    def require_training(self) -> None:
+        """Refuses what has no training to go on with."""
+        if self.is_saved_model:
+            raise InputError(
+                f"{self.path} is a saved model's folder, which has no training to go on with",
+                remedy=("predict with it", "give the run that it was saved from by {run}"),
+            )
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Alone among all that write here; a process that is at work here already is named."""
@@ -119,9 +132,11 @@ class RunFolder:
         if not path.exists() or (path.is_dir() and _is_as_new(path)):
             return
         if not self._may_replace:
+            ways = ("replace it by {overwrite}", _ELSEWHERE)
+            if self.is_saved_model:
+                raise InputError(f"{path} holds a saved model", remedy=ways)
             raise InputError(
-                f"run folder {path} exists",
-                remedy=("go on with it by {resume}", "replace it by {overwrite}", _ELSEWHERE),
+                f"run folder {path} exists", remedy=("go on with it by {resume}", *ways)
             )
         if not model_files.is_own_config(self.config_file):
             raise InputError(
@@ -189,6 +204,11 @@ class RunFolder:
 
     def read_assignments(self) -> pa.Table:
         if not self.assignments_file.exists():
+            if self.is_saved_model:
+                raise InputError(
+                    f"{self.path} is a saved model's folder, which keeps no assignments: give the "
+                    "run that it was saved from, or images to assign to dcdc predict"
+                )
             raise InputError(
                 f"{self.path} has no assignments yet", remedy="finish it by dcdc fit {resume}"
             )

@@ -164,7 +164,9 @@ def _claim(run_path: Path, goes_on: bool, overwrite: bool) -> "RunFolder":
 
     refuse_if_locked(run_path, ("choose another by {run}",))
     if goes_on:
-        return RunFolder.open(run_path)
+        folder = RunFolder.open(run_path)
+        folder.require_training()
+        return folder
     return RunFolder.create(run_path, overwrite=overwrite, job=job_of(read_launch()))
 
 

@@ -120,6 +120,17 @@ def built_in_name(source: Given) -> str:
     return name if text == "digits" or name in BENCHMARKS else ""
 
 
+def same_source(one: str, other: str) -> bool:
+    """Whether two names are of one place: `photos/` and `photos` are."""
+    return one == other or _place(one) == _place(other)
+
+
+def _place(source: str) -> tuple[str, str]:
+    is_built_in = bool(built_in_name(source))
+    selection, _, where = source.partition(":") if is_built_in else ("", "", source)
+    return selection, os.path.realpath(where) if where else ""
+
+
 @dataclass(frozen=True)
 class Source:
     """A kind of source: which texts name one, and the images or feature vectors that it holds."""

@@ -13,6 +13,7 @@ from typing import Any
 from dcdc.config import DataConfig, parse_settings
 from dcdc.config.keys import flatten
 from dcdc.config.typed_values import coerce_value, parse_value
+from dcdc.data.sources import same_source
 from dcdc.errors import InputError
 from dcdc.experiments.chosen_epoch import LAST, EpochScores
 from dcdc.experiments.names import name_of
@@ -39,6 +40,7 @@ _OWN_OPTIONS = {
     )
 } | {"train.seed": "{seeds} and {first_seed}"}
 _ABSENT = "absent"
+_SOURCE = "data.source"
 _RENAMED = {"settings.n_heaps": "settings.n_micro_clusters"}
 """Keys of older folders."""
 
@@ -129,6 +131,8 @@ class MethodRun:
         try:
             asked, stored = flatten(self.described()), flatten(folder.read_config())
             stored = {_RENAMED.get(key, key): value for key, value in stored.items()}
+            if same_source(asked[_SOURCE], str(stored.get(_SOURCE, ""))):
+                stored[_SOURCE] = asked[_SOURCE]
             both = (
                 (key, asked.get(key, _ABSENT), stored.get(key, _ABSENT)) for key in asked | stored
             )
