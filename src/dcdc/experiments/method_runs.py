@@ -14,12 +14,13 @@ from dcdc.config import DataConfig, parse_settings
 from dcdc.config.keys import flatten
 from dcdc.config.typed_values import coerce_value, parse_value
 from dcdc.data.sources import same_source
+from dcdc.engine.model_files import METRICS
 from dcdc.errors import InputError
 from dcdc.experiments.chosen_epoch import LAST, EpochScores
 from dcdc.experiments.names import name_of
 from dcdc.experiments.paper import COMPARISON
 from dcdc.experiments.rows import Row, Standing, require_same
-from dcdc.methods import Method, find_method
+from dcdc.methods import METHODS, Method, find_method
 from dcdc.nearest_name import nearest
 from dcdc.prepare.overrides import Overrides
 from dcdc.run_folder import RunFolder
@@ -110,7 +111,7 @@ class MethodRun:
         }
         if self.task.features is not None and self.task.features.backbone:
             asked["backbone"] = self.task.features.backbone
-        plain: dict[str, Any] = json.loads(json.dumps(asked))
+        plain: dict[str, Any] = _plain(asked)
         return plain
 
     def job(self) -> dict[str, Any]:
@@ -168,6 +169,43 @@ def plan(
         for seed in seeds
         for method in methods
     ]
+
+
+def with_earlier(asked: Sequence[MethodRun], out: Path) -> list[MethodRun]:
+    """The runs of a whole table: those asked for, and what `out` holds of earlier calls on the same
+    images: other seeds, and other methods, each with the settings that it had last."""
+    if not asked:
+        return []
+    task, at_hand = asked[0].task, {run.folder for run in asked}
+    now = {run.method: dict(run.settings) for run in asked}
+    found = []
+    newest_first = sorted(out.glob(f"*/{METRICS}"), key=lambda file: -file.stat().st_mtime_ns)
+    for file in newest_first:
+        run = None if file.parent in at_hand else _stored_run(file.parent, task)
+        if run is None or run.standing().state != "done":
+            continue
+        last = now.setdefault(run.method, dict(run.settings))
+        if _plain(last) == _plain(run.settings):
+            found.append(run)
+    order = METHODS.names()
+    return sorted([*asked, *found], key=lambda run: (order.index(run.method), run.seed))
+
+
+def _stored_run(folder: Path, task: Task) -> MethodRun | None:
+    """As its config tells, whatever images it is of."""
+    try:
+        stored = RunFolder(folder).read_config()
+        method, settings, seed = stored["method"], stored["settings"], stored["seed"]
+    except (InputError, KeyError):
+        return None
+    if method not in METHODS.names() or not isinstance(settings, dict):
+        return None
+    return MethodRun(method, settings, seed, task, folder)
+
+
+def _plain(settings: Mapping[str, Any]) -> Any:
+    """As in a file."""
+    return json.loads(json.dumps(dict(settings)))
 
 
 def _name(method: str, settings: Mapping[str, Mapping[str, Any]], seed: int, task: Task) -> str:
