@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -287,6 +288,36 @@ def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file,
     assert "trained 4 epochs" in out
     code, _, err = dcdc("fit", tiny_file, "--run", finished, "--resume", *tiny_flags, "--no-report")
     assert code == 0, err
+
+
+def test_fit_sorts_the_files_that_it_groups(dcdc, tiny_set, tiny_flags, tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for index, pixels in enumerate(tiny_set.images):
+        Image.fromarray(pixels[..., 0]).save(photos / f"{index:02}.png")
+    (photos / "bad.png").write_text("no image")
+    flags = ("--run", "run", "--no-report", "--quiet", "--on-bad", "skip")
+    code, out, err = dcdc("fit", "photos", *tiny_flags, *flags, "--copy-to", "photos/sorted")
+    assert (code, out) == (2, "")
+    assert "photos/sorted/cluster-00 lies in photos" in err
+    assert not (tmp_path / "run").exists()
+    code, out, _ = dcdc("fit", "photos", *tiny_flags, *flags, "--copy-to", "sorted")
+    assert code == 0
+    assert out.endswith("48 files copied: sorted\n")
+    table = pq.read_table("run/assignments.parquet").to_pylist()
+    for row in table:
+        copy = tmp_path / "sorted" / f"cluster-{row['cluster']:02}" / row["name"]
+        assert copy.read_bytes() == (photos / row["name"]).read_bytes()
+    assert len(list((tmp_path / "sorted").rglob("*.png"))) == 48
+    code, out, _ = dcdc("fit", "--resume", *flags, "--link-to", "links")
+    assert out.endswith("48 files linked: links\n")
+
+
+def test_fit_has_no_files_to_sort_in_an_array(dcdc, tiny_file, tiny_flags, tmp_path):
+    code, out, err = dcdc("fit", tiny_file, *tiny_flags, "--copy-to", "sorted")
+    assert (code, out) == (2, "")
+    assert "tiny.npz holds no image files to sort: --copy-to and --link-to are for" in err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_source_is_the_same_by_all_its_names(dcdc, tiny_set, tiny_flags, tmp_path):

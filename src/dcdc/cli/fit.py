@@ -10,6 +10,7 @@ import typer
 from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
+    from dcdc.prediction.sorting import Files, Sorting
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.run import Baseline, RunResult
@@ -80,6 +82,8 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
+    copy_to: CopyTo = None,
+    link_to: LinkTo = None,
     report: Report = True,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
@@ -103,6 +107,7 @@ def fit(
     }
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other: choose one")
+    sorting = read_sorting(copy_to, link_to)
     if tensorboard:
         require_tensorboard()
 
@@ -124,7 +129,7 @@ def fit(
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     methods = _methods(baseline or [])
     with joined_processes(asked.train.device) as processes, ExitStack() as held:
-        manner = _Manner(quiet, methods, tensorboard, report, processes)
+        manner = _Manner(quiet, methods, tensorboard, report, processes, sorting)
         folder: RunFolder | None = None
 
         def claim() -> bool:
@@ -180,6 +185,8 @@ class _Manner:
     tensorboard: bool
     report: bool
     processes: "Processes"
+    sorting: "Sorting | None" = None
+    """Of the image files, once they have their clusters."""
 
     def read(self, data: "DataConfig", largest_side: int | None = None) -> "Data":
         from dcdc.cli.reading import read_configured
@@ -243,6 +250,10 @@ def _train(
     from dcdc.cli.progress import watching
     from dcdc.run import run
 
+    files: Files | None = None
+    if manner.sorting is not None and folder is not None:
+        assert config.n_clusters is not None
+        files = check_sorting_of(manner.sorting, config.data, image_set, config.n_clusters)
     try:
         with ExitStack() as watchers:
             observer: Observer = watchers.enter_context(watching(quiet=manner.quiet))
@@ -272,6 +283,8 @@ def _train(
 
         report_file = write_report(folder, image_set)
     _show(result, folder, report_file)
+    if manner.sorting is not None and files is not None:
+        sort_run(folder, files, manner.sorting, quiet=manner.quiet)
 
 
 def _way_on(run_path: Path) -> str:

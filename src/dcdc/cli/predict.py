@@ -9,6 +9,7 @@ import typer
 from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.sorted_files import CopyTo, LinkTo, read_sorting, tell_sorted
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,12 +38,8 @@ def predict(
     features: Annotated[
         Path | None, typer.Option(help="Features of every row of --out, as .npy (N x D float32).")
     ] = None,
-    copy_to: Annotated[
-        Path | None, typer.Option(help="Copy every image file into a folder per cluster in here.")
-    ] = None,
-    link_to: Annotated[
-        Path | None, typer.Option(help="As --copy-to, but by symbolic links to where files lie.")
-    ] = None,
+    copy_to: CopyTo = None,
+    link_to: LinkTo = None,
     device: DeviceName = "auto",
     target: Target = None,
     column: Column = None,
@@ -53,11 +50,11 @@ def predict(
 
     Stopped or killed, the same command with --out goes on where it was.
     """
+    sorting = read_sorting(copy_to, link_to)
     _check_flags(out, features, copy_to, link_to)
 
     from dcdc.cli.reading import joined_processes
     from dcdc.prediction.answers import help_to_answer, images_for
-    from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
 
     with joined_processes(device) as processes:
@@ -72,16 +69,12 @@ def predict(
         if out is None:
             _print_rows(model, images, on_bad, quiet, processes)
             return
-        folder = copy_to or link_to
-        sorting = None if folder is None else Sorting(folder, by_link=link_to is not None)
         _write(model, images, out, features, sorting, on_bad, quiet, processes)
 
 
 def _check_flags(
     out: Path | None, features: Path | None, copy_to: Path | None, link_to: Path | None
 ) -> None:
-    if copy_to is not None and link_to is not None:
-        raise InputError("--copy-to and --link-to exclude each other: choose one")
     if out is not None:
         from dcdc.prediction.targets import check_names, done_path, refuse_existing, work_path
 
@@ -175,6 +168,4 @@ def _show(
     if features is not None:
         say(f"features: {features}")
     if sorting is not None and predicted.sorted is not None:
-        how = "linked" if sorting.by_link else "copied"
-        there = f", {predicted.sorted.n_there:,} there already" if predicted.sorted.n_there else ""
-        say(f"{predicted.sorted.n_placed:,} files {how}{there}: {sorting.folder}")
+        tell_sorted(predicted.sorted, sorting)
