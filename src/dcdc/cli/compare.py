@@ -31,7 +31,7 @@ from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
 from dcdc.counted import counted
 from dcdc.errors import InputError
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
 
 if TYPE_CHECKING:
@@ -170,10 +170,7 @@ def _check_dataset(name: str | None) -> None:
     from dcdc.data import BUILT_IN
 
     if name is not None and name not in BUILT_IN:
-        raise InputError(
-            f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
-            "dcdc data list"
-        )
+        raise InputError(unknown("data set", name, BUILT_IN))
 
 
 def _n_clusters(asked: RunConfig, images: "Images") -> int:

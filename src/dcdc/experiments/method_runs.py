@@ -247,7 +247,7 @@ def _value(method: Method, key: str, value: Any, known: dict[str, Any]) -> Any:
     if key not in known:
         takes = ", ".join(known) or "nothing"
         raise InputError(
-            f"{method.name} has no setting {key!r}{nearest(key, known)} It takes {takes}"
+            f"{method.name} has no setting {key!r}{nearest(key, known) or '.'} It takes {takes}"
         )
     return coerce_value(f"{method.name}.{key}", value, method.setting_types()[key])
 
