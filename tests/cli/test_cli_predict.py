@@ -130,7 +130,7 @@ def test_bad_images_are_refused_or_listed(dcdc, refused, finished, photos, tmp_p
     code, out, err = dcdc("predict", finished, photos, "--out", "out.csv", "--on-bad", "skip")
     assert code == 0
     assert "skipped kind-1/01.png: " in err
-    assert "1 images skipped: out.skipped.csv" in out
+    assert "1 image skipped: out.skipped.csv" in out
     assert [row["name"] for row in read_csv(tmp_path / "out.skipped.csv")] == ["kind-1/01.png"]
     code, out, err = dcdc("predict", finished, photos, "--on-bad", "skip")
     assert (code, len(out.splitlines())) == (0, 48)

@@ -12,6 +12,7 @@ from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
+from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -395,7 +396,7 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
         f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}; trained {metrics['epochs']} epochs in "
+        f"{health['mean_confidence']:.2f}; trained {counted(metrics['epochs'], 'epoch')} in "
         f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
     )
     say(f"run folder: {folder.path}")

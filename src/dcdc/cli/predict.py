@@ -10,6 +10,7 @@ from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.sorted_files import CopyTo, LinkTo, read_sorting, tell_sorted
+from dcdc.counted import counted
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -162,9 +163,9 @@ def _show(
         )
     n_outside = predicted.n_out_of_distribution
     outside = f", {n_outside:,} out of distribution" if n_outside else ""
-    say(f"{predicted.n_images:,} images assigned{outside}: {out}")
+    say(f"{counted(predicted.n_images, 'image')} assigned{outside}: {out}")
     if predicted.skipped_file is not None:
-        say(f"{len(predicted.skipped):,} images skipped: {predicted.skipped_file}")
+        say(f"{counted(len(predicted.skipped), 'image')} skipped: {predicted.skipped_file}")
     if features is not None:
         say(f"features: {features}")
     if sorting is not None and predicted.sorted is not None:
