@@ -63,7 +63,9 @@ class RunFolder:
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
-        self._is_new, self._may_replace, self._job = False, False, ""
+        self.is_new = False
+        """Whether nothing of its run was written yet."""
+        self._may_replace, self._job = False, ""
 
     @classmethod
     def create(cls, path: Path, *, overwrite: bool = False, job: str | None = None) -> "RunFolder":
@@ -76,7 +78,7 @@ class RunFolder:
         except UnicodeEncodeError:
             raise InputError(f"the name of {path} is not UTF-8", remedy=_ELSEWHERE) from None
         folder = cls(path)
-        folder._is_new, folder._may_replace, folder._job = True, overwrite, job or ""
+        folder.is_new, folder._may_replace, folder._job = True, overwrite, job or ""
         folder._require_place()
         return folder
 
@@ -118,13 +120,13 @@ class RunFolder:
 
     def begin(self, config: dict[str, Any]) -> None:
         """In `writing`, when nothing can refuse the run any more: what it replaces goes."""
-        if self._is_new:
+        if self.is_new:
             self._require_place()
             if self._may_replace:
                 RUN_FOLDER.remove(self.path)
             if self._job:
                 write_text(self.job_file, self._job + "\n")
-        self._is_new = False
+        self.is_new = False
         self.write_config(config)
 
     def _require_place(self) -> None:

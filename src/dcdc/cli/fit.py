@@ -1,6 +1,7 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -129,9 +130,13 @@ def fit(
     if not resume and not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     methods = _methods(baseline or [])
-    with joined_processes(asked.train.device) as processes, ExitStack() as held:
+    folder: RunFolder | None = None
+    with (
+        joined_processes(asked.train.device) as processes,
+        ExitStack() as held,
+        _telling_what_is_left(run_path, lambda: folder),
+    ):
         manner = _Manner(quiet, methods, tensorboard, report, processes, sorting)
-        folder: RunFolder | None = None
 
         def claim() -> bool:
             """Takes the folder, before minutes go into reading images; whether its run goes on."""
@@ -145,6 +150,20 @@ def fit(
             _resume(run_path, overrides, folder, manner)
         else:
             _start(source, run_path, overrides, folder, manner, fine_tune=fine_tune)
+
+
+@contextmanager
+def _telling_what_is_left(
+    run_path: Path, folder: "Callable[[], RunFolder | None]"
+) -> Iterator[None]:
+    """After Ctrl-C where no training is there to be saved."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        begun = folder()
+        if begun is None or begun.is_new:
+            stop("interrupted before training began: no run was written", 130)
+        stop(f"interrupted; go on with: dcdc fit --run {run_path} --resume", 130)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
