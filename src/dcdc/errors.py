@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
+from dcdc.counted import counted
+
 _NO_VALUE: Any = object()
 _LONGEST_VALUE = 100
 
@@ -130,7 +132,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing went wrong
 
     def __init__(self, signal: str, epoch: int, during: str | None = None) -> None:
         """`during`: what came before the first epoch, in words."""
-        when = f"while {during}" if during else f"after {epoch} epochs"
+        when = f"while {during}" if during else f"after {counted(epoch, 'epoch')}"
         super().__init__(f"stopped by {signal} {when}")
         self.signal = signal
 

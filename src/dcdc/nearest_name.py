@@ -4,6 +4,12 @@ import difflib
 from collections.abc import Iterable
 
 
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """`unknown preset 'digit'; did you mean 'digits'? There are: digits, ...`"""
+    names = list(known)
+    return f"unknown {what} {name!r}{nearest(name, names) or '.'} There are: {', '.join(names)}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name, or nothing."""
     found = closest(name, known)
@@ -11,4 +17,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)), None)
+    """Whatever its case."""
+    by_letters = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.5)
+    return by_letters[near[0]] if near else None

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from dcdc.errors import InputError
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 
 Entry = TypeVar("Entry")
 
@@ -48,9 +48,7 @@ class Registry(Generic[Entry]):
             return entry
         outside = self._from_outside()
         if name not in outside:
-            known = self.names()
-            hint = nearest(name, known) or "."
-            raise InputError(f"unknown {self.what} {name!r}{hint} There are: {', '.join(known)}")
+            raise InputError(unknown(self.what, name, self.names()))
         loaded: Entry = outside[name].load()
         return loaded
 

@@ -63,7 +63,9 @@ class RunFolder:
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
-        self._is_new, self._may_replace, self._job = False, False, ""
+        self.is_new = False
+        """Whether nothing of its run was written yet."""
+        self._may_replace, self._job = False, ""
 
     @classmethod
     def create(cls, path: Path, *, overwrite: bool = False, job: str | None = None) -> "RunFolder":
@@ -76,7 +78,7 @@ class RunFolder:
         except UnicodeEncodeError:
             raise InputError(f"the name of {path} is not UTF-8", remedy=_ELSEWHERE) from None
         folder = cls(path)
-        folder._is_new, folder._may_replace, folder._job = True, overwrite, job or ""
+        folder.is_new, folder._may_replace, folder._job = True, overwrite, job or ""
         folder._require_place()
         return folder
 
@@ -93,6 +95,19 @@ class RunFolder:
             )
         raise InputError(f"{path} is not a run folder (it has no {folder.config_file.name})")
 
+    @property
+    def is_saved_model(self) -> bool:
+        """Whether it is of `model.save`, which leaves nothing of the training."""
+        return self.model_file.exists() and not self.history_file.exists()
+
+    def require_training(self) -> None:
+        """Refuses what has no training to go on with."""
+        if self.is_saved_model:
+            raise InputError(
+                f"{self.path} is a saved model's folder, which has no training to go on with",
+                remedy=("predict with it", "give the run that it was saved from by {run}"),
+            )
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Alone among all that write here; a process that is at work here already is named."""
@@ -105,13 +120,13 @@ class RunFolder:
 
     def begin(self, config: dict[str, Any]) -> None:
         """In `writing`, when nothing can refuse the run any more: what it replaces goes."""
-        if self._is_new:
+        if self.is_new:
             self._require_place()
             if self._may_replace:
                 RUN_FOLDER.remove(self.path)
             if self._job:
                 write_text(self.job_file, self._job + "\n")
-        self._is_new = False
+        self.is_new = False
         self.write_config(config)
 
     def _require_place(self) -> None:
@@ -119,9 +134,11 @@ class RunFolder:
         if not path.exists() or (path.is_dir() and _is_as_new(path)):
             return
         if not self._may_replace:
+            ways = ("replace it by {overwrite}", _ELSEWHERE)
+            if self.is_saved_model:
+                raise InputError(f"{path} holds a saved model", remedy=ways)
             raise InputError(
-                f"run folder {path} exists",
-                remedy=("go on with it by {resume}", "replace it by {overwrite}", _ELSEWHERE),
+                f"run folder {path} exists", remedy=("go on with it by {resume}", *ways)
             )
         if not model_files.is_own_config(self.config_file):
             raise InputError(
@@ -189,6 +206,11 @@ class RunFolder:
 
     def read_assignments(self) -> pa.Table:
         if not self.assignments_file.exists():
+            if self.is_saved_model:
+                raise InputError(
+                    f"{self.path} is a saved model's folder, which keeps no assignments: give the "
+                    "run that it was saved from, or images to assign to dcdc predict"
+                )
             raise InputError(
                 f"{self.path} has no assignments yet", remedy="finish it by dcdc fit {resume}"
             )

@@ -84,7 +84,7 @@ def test_ctrl_c_leaves_what_was_measured(dcdc, monkeypatch, tmp_path):
     [
         (("--preset", "digit"), "did you mean 'digits'?"),
         (("--what", "step"), "did you mean 'steps'?"),
-        (("--what", ""), f"Parts: {', '.join(PARTS)}"),
+        (("--what", ""), f"There are: {', '.join(PARTS)}"),
         (("--seconds", "0"), "--seconds is 0.0"),
         (("--seconds", "nan"), "--seconds is nan"),
         (("--device", "gpu"), "not one of auto, cpu, cuda, mps"),

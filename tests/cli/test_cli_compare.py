@@ -163,6 +163,7 @@ def test_a_folder_of_another_comparison_is_left_alone(dcdc, tiny_file, tmp_path)
         (("FILE", "--out", "FILE"), "is a file: give a folder"),
         (("BLIND",), "no classes to count: say how many --clusters"),
         (("FLAT", "--clusters", "2"), "all 20 images are the same"),
+        (("ONE", "--clusters", "2"), "there is one image alone, and nothing to group: give more"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -171,10 +172,12 @@ def test_bad_input_is_one_line_and_exit_code_2(
     elsewhere = tmp_path_factory.mktemp("images")
     np.save(elsewhere / "blind.npy", np.load(tiny_file)["images"])
     np.save(elsewhere / "flat.npy", np.full((20, 8, 8), 7, np.uint8))
+    np.save(elsewhere / "one.npy", np.zeros((1, 8, 8), np.uint8))
     places = {
         "FILE": tiny_file,
         "BLIND": elsewhere / "blind.npy",
         "FLAT": elsewhere / "flat.npy",
+        "ONE": elsewhere / "one.npy",
     }
     code, out, err = dcdc("compare", *(places.get(word, word) for word in arguments))
     assert (code, out) == (2, "")

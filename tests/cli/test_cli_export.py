@@ -14,8 +14,9 @@ def test_export_says_where_and_how_well_it_agrees(dcdc, finished, tmp_path):
     code, out, err = dcdc("export", finished, "--format", "torch")
     assert (code, err) == (0, "")
     assert "runs/tiny/model.pt2 (" in out
-    assert "agrees with the run on 17 random images" in out
-    assert "tolerance 1e-04" in out
+    assert "tolerance 1e-04: 17 random images of the run's size" in out
+    assert "tolerance 5e-02: 3 random images of 18 x 24" in out
+    assert max(map(len, out.splitlines()[1:])) <= 80
     assert dcdc("export", finished, "--format", "torch")[0] == 0  # its own file is replaced
     assert dcdc("export", finished, "--format", "torch", "--out", "there/digits.pt2")[0] == 0
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["digits.pt2"]

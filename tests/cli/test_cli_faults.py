@@ -59,3 +59,63 @@ def test_a_fault_of_ours_keeps_its_traceback():
 def test_memory_of_a_gpu_that_does_not_suffice_is_told(told):
     line = told(lambda: torch.empty(2**42, device="cuda"))
     assert line.startswith("dcdc: the GPU's memory does not suffice (16384.00 GiB more were asked")
+
+
+@pytest.mark.parametrize("flags", [(), ("--overwrite",)])
+def test_ctrl_c_before_training_says_that_nothing_was_written(
+    dcdc, finished, tiny_file, tmp_path, monkeypatch, flags
+):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dcdc.prepare.prepare_run.prepare_run", interrupted)
+    run = finished if flags else tmp_path / "new"
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = dcdc("fit", tiny_file, "--clusters", "3", "--run", run, *flags)
+    assert (code, out) == (130, "")
+    assert err == "dcdc: interrupted before training began: no run was written\n"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_ctrl_c_after_training_says_how_to_go_on(dcdc, tiny_file, tiny_flags, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dcdc.run._write_results", interrupted)
+    code, _, err = dcdc("fit", tiny_file, *tiny_flags, "--quiet", "--run", "run")
+    assert code == 130
+    assert err == "dcdc: interrupted; go on with: dcdc fit --run run --resume\n"
+
+
+def test_ctrl_c_elsewhere_has_a_word(dcdc, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dcdc.cli.recipe_lines.length", interrupted)
+    code, _, err = dcdc("presets")
+    assert (code, err) == (130, "dcdc: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("fit", "a", "b\x1b[31m"), r"b\x1b[31m"),
+        (("fit", "a", "--se\u202eed"), r"No such option: --se\u202eed"),
+        (("no\x1b]0;owned\x07verb",), r"no\x1b]0;owned\x07verb"),
+        (("fit", "a", "--seed", "x"), "Invalid value for '--seed'"),
+        (("predict",), "see dcdc predict -h"),
+    ],
+)
+def test_what_is_mistyped_is_one_line_that_steers_no_terminal(dcdc, arguments, told):
+    code, out, err = dcdc(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("dcdc: ")
+    assert told in err
+    assert not {"\x1b", "\x07", "\u202e"} & set(err)
+
+
+def test_no_word_at_all_is_answered_with_help(dcdc):
+    code, out, err = dcdc()
+    assert code == 2
+    assert "Usage: dcdc" in out + err
+    assert dcdc("--help")[0] == 0

@@ -62,6 +62,28 @@ def test_on_stdout_and_into_files_it_says_the_same(dcdc, finished, tiny_file, tm
     assert [line["cluster"] for line in lines] == table["cluster"]
 
 
+def test_one_image_and_several_are_answered_as_in_their_folder(dcdc, finished, photos):
+    _, out, _ = dcdc("predict", finished, photos)
+    known = {row["name"]: row["cluster"] for row in csv.DictReader(out.splitlines())}
+    names = list(known)[:20:7]
+    for some in (names[:1], names):
+        code, out, err = dcdc("predict", finished, *(photos / name for name in some))
+        assert (code, err) == (0, "")
+        rows = list(csv.DictReader(out.splitlines()))
+        assert [row["name"] for row in rows] == [str(photos / name) for name in some]
+        assert [row["cluster"] for row in rows] == [known[name] for name in some]
+
+
+def test_several_files_must_all_be_images(refused, finished, photos):
+    image = next(photos.rglob("*.png"))
+    assert f"{photos} is a folder: give it alone" in refused(finished, image, photos)
+    said = refused(finished, image, "nowhere.png")
+    assert "cannot read image nowhere.png in the files given: no such file" in said
+    said = refused(finished, image, finished / "config.json")
+    assert "config.json in the files given: not an image" in said
+    assert "--target label has no meaning" in refused(finished, image, "--target", "label")
+
+
 def test_features_line_up_with_the_rows(dcdc, finished, tiny_file, tmp_path):
     code, out, _ = dcdc("predict", finished, tiny_file, "--out", "o.csv", "--features", "f/f.npy")
     assert code == 0
@@ -108,7 +130,7 @@ def test_bad_images_are_refused_or_listed(dcdc, refused, finished, photos, tmp_p
     code, out, err = dcdc("predict", finished, photos, "--out", "out.csv", "--on-bad", "skip")
     assert code == 0
     assert "skipped kind-1/01.png: " in err
-    assert "1 images skipped: out.skipped.csv" in out
+    assert "1 image skipped: out.skipped.csv" in out
     assert [row["name"] for row in read_csv(tmp_path / "out.skipped.csv")] == ["kind-1/01.png"]
     code, out, err = dcdc("predict", finished, photos, "--on-bad", "skip")
     assert (code, len(out.splitlines())) == (0, 48)

@@ -2,12 +2,18 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
+
+import dcdc as package
+from dcdc.cli.report import _page_of
 
 
 def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flags, tmp_path):
@@ -198,12 +204,42 @@ def test_runs_are_compared_on_one_page(dcdc, finished, tiny_file, tiny_flags, tm
     assert dcdc("fit", tiny_file, *tiny_flags, *other, "--no-report")[0] == 0
     before = {file: file.stat().st_mtime_ns for file in finished.rglob("*")}
     code, out, err = dcdc("report", finished, "runs/other")
-    assert (code, out, err) == (0, "comparison: compare.html\n", "")
-    page = (tmp_path / "compare.html").read_text()
+    assert (code, out, err) == (0, "comparison: compare-tiny-other.html\n", "")
+    page = (tmp_path / "compare-tiny-other.html").read_text()
     assert "<td>0.3</td>" in page
     assert dcdc("report", finished, "runs/other", "--out", "pages/both.html")[0] == 0
     assert (tmp_path / "pages" / "both.html").read_text() == page
     assert {file: file.stat().st_mtime_ns for file in finished.rglob("*")} == before
+    shutil.copytree("runs/other", "elsewhere/other")
+    assert dcdc("report", finished, "elsewhere/other")[1] == (
+        "comparison: compare-tiny-elsewhere-other.html\n"
+    )
+    assert (tmp_path / "compare-tiny-other.html").read_text() == page
+
+
+def test_pages_of_many_runs_have_names_that_a_disk_takes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs = [Path(f"runs/{'long' * 9}-{number}") for number in range(9)]
+    names = {_page_of(runs).name, _page_of(runs[1:]).name, _page_of(runs[::-1]).name}
+    assert len(names) == 3
+    assert max(map(len, names)) < 100
+
+
+def test_a_saved_models_folder_is_known_for_what_it_is(dcdc, finished, tiny_file, tmp_path):
+    package.load(finished, "cpu").save(tmp_path / "saved")
+    before = {file: file.read_bytes() for file in (tmp_path / "saved").iterdir()}
+    for arguments, told in (
+        (("fit", "--run", "saved", "--resume"), "saved is a saved model's folder, which has no"),
+        (("fit", tiny_file, "--run", "saved"), "saved holds a saved model: replace it by --overwr"),
+        (("report", "saved"), "saved is a saved model's folder, which keeps no assignments: give"),
+        (("report", finished, "saved"), "which keeps no assignments"),
+        (("evaluate", "saved"), "which keeps no assignments"),
+    ):
+        code, out, err = dcdc(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert told in err
+        assert "finish it by" not in err
+    assert {file: file.read_bytes() for file in (tmp_path / "saved").iterdir()} == before
 
 
 def test_runs_that_cannot_be_compared_are_one_line(dcdc, finished, tmp_path):
@@ -252,6 +288,52 @@ def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file,
     assert "trained 4 epochs" in out
     code, _, err = dcdc("fit", tiny_file, "--run", finished, "--resume", *tiny_flags, "--no-report")
     assert code == 0, err
+
+
+def test_fit_sorts_the_files_that_it_groups(dcdc, tiny_set, tiny_flags, tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for index, pixels in enumerate(tiny_set.images):
+        Image.fromarray(pixels[..., 0]).save(photos / f"{index:02}.png")
+    (photos / "bad.png").write_text("no image")
+    flags = ("--run", "run", "--no-report", "--quiet", "--on-bad", "skip")
+    code, out, err = dcdc("fit", "photos", *tiny_flags, *flags, "--copy-to", "photos/sorted")
+    assert (code, out) == (2, "")
+    assert "photos/sorted/cluster-00 lies in photos" in err
+    assert not (tmp_path / "run").exists()
+    code, out, _ = dcdc("fit", "photos", *tiny_flags, *flags, "--copy-to", "sorted")
+    assert code == 0
+    assert out.endswith("48 files copied: sorted\n")
+    table = pq.read_table("run/assignments.parquet").to_pylist()
+    for row in table:
+        copy = tmp_path / "sorted" / f"cluster-{row['cluster']:02}" / row["name"]
+        assert copy.read_bytes() == (photos / row["name"]).read_bytes()
+    assert len(list((tmp_path / "sorted").rglob("*.png"))) == 48
+    code, out, _ = dcdc("fit", "--resume", *flags, "--link-to", "links")
+    assert out.endswith("48 files linked: links\n")
+
+
+def test_fit_has_no_files_to_sort_in_an_array(dcdc, tiny_file, tiny_flags, tmp_path):
+    code, out, err = dcdc("fit", tiny_file, *tiny_flags, "--copy-to", "sorted")
+    assert (code, out) == (2, "")
+    assert "tiny.npz holds no image files to sort: --copy-to and --link-to are for" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_source_is_the_same_by_all_its_names(dcdc, tiny_set, tiny_flags, tmp_path):
+    (tmp_path / "photos").mkdir()
+    for index, pixels in enumerate(tiny_set.images):
+        Image.fromarray(pixels[..., 0]).save(tmp_path / "photos" / f"{index}.png")
+    (tmp_path / "others").symlink_to("photos")
+    flags = ("--run", "run", "--no-report", "--quiet")
+    assert dcdc("fit", "photos", *tiny_flags, *flags)[0] == 0
+    for name in ("photos/", "./photos", tmp_path / "photos", "others"):
+        code, _, err = dcdc("fit", name, "--resume", *flags)
+        assert (code, err) == (0, "")
+    shutil.copytree("photos", "copies")
+    code, _, err = dcdc("fit", "copies/", "--resume", *flags)
+    assert code == 2
+    assert "data.source is 'copies/', was 'photos'" in err
 
 
 def test_a_folder_of_photos_is_one_argument(dcdc, tmp_path, tiny_set):

@@ -235,7 +235,7 @@ def write_nothing(path):
         (write_flipped_npz, "damaged"),
         (write_text, "not a NumPy file"),
         (write_nothing, "not a NumPy file"),
-        (Path.mkdir, "no regular file"),
+        (Path.mkdir, "is a folder, not a file: give a regular file"),
         (str, "No such file"),  # writes nothing
     ],
 )

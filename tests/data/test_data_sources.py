@@ -56,7 +56,8 @@ def test_every_kind_of_source(here):
     assert load_images("digits").n_images == 1797
     assert np.array_equal(load_images("A.NPY").images, images)
     assert load_images(here / "b.npz").class_names == ("u", "v")
-    assert np.array_equal(load_images("photos", size=9).images, images[1:])
+    for one in ("photos", "photos/p.png", [here / "photos" / "p.png"]):
+        assert np.array_equal(load_images(one, size=9).images, images[1:])
 
 
 def test_size_goes_to_every_source(here):
@@ -94,14 +95,15 @@ def test_the_nearest_name_is_suggested(source):
 def test_anything_else_lists_what_is_possible(source):
     message = refused(source)
     if len(source) < 300:
-        assert "give a folder of images, a .parquet" in message
+        assert "give images or a folder of them, a .parquet" in message
         assert "dcdc data list" in message
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("one.png", "is of no kind that is read here"),
+        ("one.doc", "is of no kind that is read here"),
+        ("one.png", "cannot read image one.png in the files given: not an image"),
         ("photos.zip", "is an archive: unpack it"),
         ("photos.tar.gz", "is an archive: unpack it"),
     ],

@@ -41,7 +41,7 @@ def fitted(photos, tmp_path_factory):
 
 def test_one_process_decodes_while_the_others_wait(fitted):
     place, ((_, err), (others_out, others_err)) = fitted
-    assert f"decoding {N_IMAGES} images, once: 1 other process(es) wait for it" in err
+    assert f"decoding {N_IMAGES} images, once: 1 other process waits for it" in err
     assert len(list(place.glob("cache/decoded/*/rows"))) == 1
     assert not others_out
     assert "decoding" not in others_err

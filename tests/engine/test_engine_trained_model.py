@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from dcdc.errors import InputError
 from dcdc.prepare.assembly import build_model
@@ -37,6 +38,36 @@ def test_an_answer_does_not_depend_on_its_neighbours_or_change_the_model(model, 
 def test_larger_images_are_brought_to_size(model, tiny_set):
     larger = tiny_set.images.repeat(3, axis=1).repeat(3, axis=2)
     assert model.predict(larger).shape == (48,)
+
+
+def test_files_and_sources_are_read_as_training_reads_them(model, tiny_set, tmp_path, monkeypatch):
+    for index, pixels in enumerate(tiny_set.images[:5]):
+        colours = np.repeat(pixels, 3, axis=2) if index % 2 else pixels[..., 0]
+        Image.fromarray(colours).save(tmp_path / f"{index}.png")
+    paths = sorted(tmp_path.iterdir())
+    known = model.predict_proba(tiny_set.images[:5])
+    assert np.allclose(model.predict_proba(tmp_path), known, atol=1e-6)
+    assert np.allclose(model.transform(str(tmp_path)), model.transform(tiny_set.images[:5]))
+    monkeypatch.setenv("DCDC_DATA", str(tmp_path / "cache"))
+    mixed = [str(paths[0]), *paths[1:]]
+    assert np.allclose(model.predict_proba(mixed), known, atol=1e-6)
+    assert np.array_equal(model.predict(paths[0]), model.predict(tiny_set.images[:1]))
+    assert np.array_equal(model.predict([paths[1]] * 2), known[[1, 1]].argmax(1))
+
+
+def test_files_one_by_one_leave_nothing_in_the_cache(model, tiny_set, tmp_path, monkeypatch):
+    monkeypatch.setenv("DCDC_DATA", str(tmp_path / "cache"))
+    Image.fromarray(tiny_set.images[0, ..., 0]).save(tmp_path / "a.png")
+    model.predict([tmp_path / "a.png"])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    with pytest.raises(InputError, match=r"cannot read image .*nowhere.png.*no such file"):
+        model.predict([tmp_path / "a.png", tmp_path / "nowhere.png"])
+
+
+def test_sources_of_another_kind_are_refused(model, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(9, 256)))
+    with pytest.raises(InputError, match=r"trained on images, .*vectors.npy holds feature vectors"):
+        model.predict(tmp_path / "vectors.npy")
 
 
 def test_other_channels_are_refused(model):

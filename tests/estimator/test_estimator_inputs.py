@@ -1,5 +1,7 @@
 """Every way in leads to the same images or vectors, in predict as in fit; others are refused."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -210,6 +212,13 @@ def test_what_speaks_of_images_is_refused_beside_vectors(wanted, preset, message
     with pytest.raises(InputError, match=message):
         require_meaning(Wanted(**wanted), preset)
     require_meaning(Wanted())
+
+
+def test_pixels_that_are_all_nan_are_told_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match="X has NaN or infinite values, first in row 0"):
+            first(np.full((6, 8, 8), np.nan))
 
 
 def with_nan(images) -> np.ndarray:

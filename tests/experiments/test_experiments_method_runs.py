@@ -2,12 +2,13 @@
 asked for."""
 
 import json
+import os
 
 import pytest
 
 from dcdc.cli.words import COMPARE
 from dcdc.errors import InputError
-from dcdc.experiments.method_runs import Features, read_settings
+from dcdc.experiments.method_runs import Features, read_settings, with_earlier
 from dcdc.methods import find_method
 
 
@@ -26,6 +27,33 @@ def test_a_folder_is_missing_begun_done(make_run, leave_run):
     leave_run(other, 0.25)
     assert other.standing().state == "done"
     assert other.standing().metrics["scores"]["acc"] == 0.25
+
+
+def test_a_whole_table_has_the_runs_of_earlier_calls_on_the_same_images(make_run, leave_run):
+    asked = [make_run("k-means"), make_run("dcdc")]
+    earlier = [make_run("sc"), make_run("sc", seed=1), make_run("k-means", seed=3)]
+    others = [
+        make_run("ac", n_clusters=2, named={"clusters": 2}),  # another table's
+        make_run("k-means", "k-means.n_init=3", seed=1),  # asked for otherwise now
+    ]
+    for run in (*earlier, *others, asked[0]):
+        leave_run(run)
+    leave_run(make_run("nmf"), done=False)
+    (asked[0].folder.parent / "mine").mkdir()
+    (asked[0].folder.parent / "mine" / "metrics.json").write_text("{}")
+    found = with_earlier(asked, asked[0].folder.parent)
+    assert [(run.method, run.seed) for run in found] == [
+        *(("k-means", 0), ("k-means", 3), ("sc", 0), ("sc", 1), ("dcdc", 0))
+    ]
+    assert with_earlier(asked, asked[0].folder / "nowhere") == asked
+
+
+def test_of_an_earlier_method_the_settings_count_that_it_had_last(make_run, leave_run):
+    asked = make_run("k-means")
+    for number, run in enumerate((make_run("sc"), make_run("sc", "sc.n_neighbours=5"))):
+        os.utime(leave_run(run) / "metrics.json", (number, number))
+    found = with_earlier([asked], asked.folder.parent)
+    assert [run.settings["n_neighbours"] for run in found if run.method == "sc"] == [5]
 
 
 def test_settings_that_are_tuples_are_known_again(make_run, leave_run):

@@ -17,7 +17,14 @@ from dcdc.augment import OriginalCopy
 from dcdc.config import with_values
 from dcdc.data import load_images
 from dcdc.errors import InputError
-from dcdc.export.check import TOLERANCE, Agreement, compare, random_images
+from dcdc.export.check import (
+    RESIZED_TOLERANCE,
+    TOLERANCE,
+    Agreement,
+    compare,
+    random_images,
+    random_photos,
+)
 from dcdc.export.exported_network import OUTPUTS
 from dcdc.export.formats import _NEEDED, METADATA, export_onnx, export_torch, open_onnx, open_torch
 from dcdc.networks.backbones import BACKBONES, Backbone
@@ -66,8 +73,7 @@ def test_an_export_answers_as_its_model_whatever_the_batch(case, exporting, tmp_
     export, open_file, suffix = exporting
     model = random_model(**CASES[case])
     path = tmp_path / f"model{suffix}"
-    found = export(model, path)
-    assert found.holds
+    assert all(found.holds for found in export(model, path))
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     batches = (1, 7, LARGEST_BATCH.get(case, 3))
     images = random_images(
@@ -79,12 +85,45 @@ def test_an_export_answers_as_its_model_whatever_the_batch(case, exporting, tmp_
     assert wide.probabilities < 2e-5
 
 
+def test_photos_of_any_size_are_answered_as_the_run_does(exporting, tmp_path):
+    export, open_file, suffix = exporting
+    model = random_model(size=16, channels=3, resize_to=20)
+    found = export(model, tmp_path / f"model{suffix}")
+    assert [each.what for each in found[1:]] == [
+        "images of 10 x 16",
+        "images of 36 x 48",
+        "images of 112 x 104",
+    ]
+    answer = open_file(tmp_path / f"model{suffix}")
+    for shape in ((16, 31), (7, 5), (90, 61), (300, 200)):
+        photos = random_photos(4, shape, 3, np.random.default_rng(3))
+        assert len(np.unique(model.predict(photos))) > 1
+        wide = compare(model, answer, photos, (1, 3), tolerance=RESIZED_TOLERANCE)
+        assert wide.holds, shape
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"_rounded": lambda values: values * 0.9},
+        {"_numbered": lambda length: torch.arange(length) + 0.5},  # half a pixel off
+    ],
+)
+def test_a_graph_that_resizes_otherwise_is_not_written(fault, tmp_path, monkeypatch):
+    model = random_model(size=16, channels=3)
+    for name, wrong in fault.items():
+        monkeypatch.setattr(f"dcdc.export.resizing.{name}", wrong)
+    with pytest.raises(InputError, match=r"does not answer as the model does"):
+        export_torch(model, tmp_path / "model.pt2")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backbone", ["resnet34", "resnet18-unpooled"])
 def test_whole_backbones_agree_too(backbone, exporting, tmp_path):
     export, _, suffix = exporting
     model = random_model(backbone=backbone, size=32, channels=3, sobel=True, resize_to=40)
-    assert export(model, tmp_path / f"model{suffix}").holds
+    export(model, tmp_path / f"model{suffix}")  # which refuses what does not
 
 
 @pytest.mark.slow
@@ -157,7 +196,7 @@ def test_an_onnx_model_says_what_it_is(tmp_path):
     (images,) = written.graph.input
     assert images.name == "images"
     assert [axis.dim_param or axis.dim_value for axis in images.type.tensor_type.shape.dim] == [
-        *("batch", 8, 8, 3)
+        *("batch", "height", "width", 3)
     ]
     assert [output.name for output in written.graph.output] == list(OUTPUTS)
 
@@ -168,7 +207,7 @@ def test_an_older_runtime_gets_an_older_opset(tmp_path, monkeypatch):
     import onnx
 
     monkeypatch.setattr("dcdc.export.formats._OPSETS", (999, 20))
-    assert export_onnx(random_model(), tmp_path / "model.onnx").holds
+    export_onnx(random_model(), tmp_path / "model.onnx")
     (opset,) = [
         entry.version
         for entry in onnx.load(tmp_path / "model.onnx").opset_import
@@ -215,7 +254,7 @@ print(json.loads(extra["{METADATA}"])["clusters"])
 )
 def test_what_counts_as_agreement(wrong, holds):
     found = {"n_images": 17, "probabilities": 1e-6, "features": 1e-6, "reassigned": 0} | wrong
-    assert Agreement(**found).holds == holds
+    assert Agreement("images", TOLERANCE, **found).holds == holds
 
 
 def test_a_tie_may_fall_either_way_but_a_sure_image_may_not():

@@ -217,6 +217,10 @@ def test_an_overview_stands_before_the_runs_and_only_what_there_is_is_shown(runs
     assert not {"Training", "Affinities"} & set(page.text.splitlines())
     images = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(images) == 2 * 2  # the methods and the sizes, on light and dark
+    of_one_seed = replace(overview, has_their_scores=True)
+    once = write_runs(silent, tmp_path / "once.html", of_one_seed).read_text(encoding="utf-8")
+    assert [text.count('<th scope="col">ACC</th>') for text in (html, once)] == [2, 1]
+    assert '<th scope="col">device</th>' in once
 
 
 def test_nothing_of_a_run_becomes_markup(facts, write_run, tmp_path):

@@ -1,4 +1,7 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -112,3 +115,17 @@ def test_more_rows_than_its_bytes_can_name_are_refused(file):
     pq.write_table(pa.table({"cluster": zeros}), file)
     with pytest.raises(DamagedFileError, match=r"declares 30,000,000 rows"):
         ASSIGNMENTS.read(file)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed on Linux")
+def test_no_thread_is_left_that_could_abort_a_process_as_it_ends(file):
+    script = f"""
+import os
+from pathlib import Path
+from dcdc.stored.files import ASSIGNMENTS
+before = os.listdir("/proc/self/task")
+ASSIGNMENTS.read(Path({str(file)!r}))
+print(len(os.listdir("/proc/self/task")) - len(before))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip() == b"0"

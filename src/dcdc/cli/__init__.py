@@ -10,7 +10,7 @@ from dcdc.cli.compare import compare
 from dcdc.cli.data import data_app
 from dcdc.cli.evaluate import evaluate
 from dcdc.cli.export import export
-from dcdc.cli.faults import exit_codes, first_speaks
+from dcdc.cli.faults import exit_codes, first_speaks, in_one_line
 from dcdc.cli.fit import fit
 from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
@@ -41,7 +41,7 @@ def main() -> None:
     bound_spinning()
     with exit_codes(), first_speaks():
         _check_launch()
-        app()
+        in_one_line(app)
 
 
 def _check_launch() -> None:

@@ -16,7 +16,7 @@ from dcdc.cli.arguments import DeviceName, Settings
 from dcdc.cli.console import note, say, wide_out
 from dcdc.cli.faults import stop
 from dcdc.errors import InputError
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 
 if TYPE_CHECKING:
     from dcdc.bench.session import Session
@@ -65,9 +65,7 @@ def chosen_parts(what: str, parts: Sequence[str]) -> list[str]:
     asked_for = [part.strip() for part in what.split(",")]
     for part in asked_for:
         if part not in parts:
-            raise InputError(
-                f"unknown --what {part!r}{nearest(part, parts)} Parts: {', '.join(parts)}"
-            )
+            raise InputError(unknown("--what", part, parts))
     return [part for part in parts if part in asked_for]
 
 

@@ -29,8 +29,9 @@ from dcdc.cli.experiments import (
 )
 from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig, with_values
+from dcdc.counted import counted
 from dcdc.errors import InputError
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def compare(
 
     from dcdc.cli.progress import watching
     from dcdc.experiments.method_process import Children
-    from dcdc.experiments.method_runs import plan, read_settings
+    from dcdc.experiments.method_runs import plan, read_settings, with_earlier
     from dcdc.experiments.rows import summarise
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS
@@ -137,13 +138,17 @@ def compare(
     runs = plan(chosen, values, range(first_seed, first_seed + seeds), task, folder)
     title = _title(task, images)
     if not quiet:
-        note(f"{title}; {len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}")
+        note(f"{title}; {counted(len(runs), 'run')} in {folder}")
     del images, given
     children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
     with locked_folder(folder, _ELSEWHERE):
         ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
         rows = summarise(runs, ended.faults, COMPARE)
-        _show(rows, title, folder)
+        _print(rows, title)
+        if any(row.finished for row in rows):
+            whole = with_earlier(runs, folder)
+            n_earlier = len(whole) - len(runs)
+            _write(summarise(whole, ended.faults, COMPARE), title, folder, n_earlier)
     leave(ended, rows)
 
 
@@ -165,10 +170,7 @@ def _check_dataset(name: str | None) -> None:
     from dcdc.data import BUILT_IN
 
     if name is not None and name not in BUILT_IN:
-        raise InputError(
-            f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
-            "dcdc data list"
-        )
+        raise InputError(unknown("data set", name, BUILT_IN))
 
 
 def _n_clusters(asked: RunConfig, images: "Images") -> int:
@@ -214,8 +216,8 @@ def _title(task: "Task", images: "Images") -> str:
     return f"{title}: {described(images)}, {task.n_clusters} clusters{told}"
 
 
-def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> None:
-    from dcdc.experiments.compare_tables import figures, write_page, write_tables
+def _print(rows: Sequence["RowResult[MethodRun]"], title: str) -> None:
+    from dcdc.experiments.compare_tables import figures
 
     grid, sheet = Grid(), figures(rows)
     for at, head in enumerate(sheet.heads):
@@ -224,7 +226,18 @@ def _show(rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path) -> N
     for cells in sheet.marked():
         grid.add_row(*(Text(text, style="bold" if best else "") for text, best in cells))
     print_grid(grid, title, rows)
-    if any(row.finished for row in rows):
-        for path in write_tables(rows, title, own_command(), folder):
-            say(f"written: {path}")
-        say(f"written: {write_page(rows, title, folder / 'compare.html')}")
+
+
+def _write(
+    rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path, n_earlier: int
+) -> None:
+    """Every run of the folder on these images: a call for fewer takes nothing away."""
+    from dcdc.experiments.compare_tables import write_page, write_tables
+
+    earlier = f"{counted(n_earlier, 'run')} of earlier calls" if n_earlier else ""
+    command = f"{own_command()}  # beside {earlier}" if earlier else own_command()
+    paths = write_tables(rows, title, command, folder)
+    for path in (*paths, write_page(rows, title, folder / "compare.html")):
+        say(f"written: {path}")
+    if earlier:
+        say(f"the files hold {earlier}, too")

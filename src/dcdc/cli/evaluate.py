@@ -40,12 +40,11 @@ def evaluate(
             metrics = folder.read_metrics()
     else:
         from dcdc.cli.reading import joined_processes, read_images
-        from dcdc.prediction.answers import require_own_kind
         from dcdc.run import load
 
         with joined_processes(device) as processes:
             model = load(run, device, processes)
-            require_own_kind(model, data, column)
+            model.require_own_kind(data, column)
             how: dict[str, Any] = {"target": target, "on_bad": on_bad}
             if model.takes_vectors:
                 how |= {"column": column, "may_be_equal": True}

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from dcdc.cli.console import note, say, wide_out
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.counted import counted
 from dcdc.errors import InputError, Words
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def leave(ended: "Ended", rows: "Sequence[RowResult[Any]]") -> None:
     states = {result.run.folder: result.standing.state for result in all_results(rows)}
     n_left = sum(state != "done" for state in states.values())
     again = f"go on with: {own_command()}"
-    count = f"{n_left} of {len(states)} runs are left"
+    count = f"{n_left} of {counted(len(states), 'run is', 'runs are')} left"
     if ended.stopped in SIGNAL_EXIT:
         stop(
             f"stopped by {ended.stopped}, state saved; {count}; {again}", SIGNAL_EXIT[ended.stopped]

@@ -6,13 +6,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import typer
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError, PeerLostError, TrainingError, out_of_means
 from dcdc.printable import shown
 from dcdc.runtime.launch import Launch, read_launch
 
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
+"""ClickException, of click or of the copy that newer versions of typer have of it."""
 SIGNAL_EXIT = {"SIGINT": 130, "SIGTERM": 143}
 
 
@@ -84,6 +88,23 @@ def _write_nowhere(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def in_one_line(app: typer.Typer) -> NoReturn:
+    """Runs a command, and tells what was mistyped as any other fault is."""
+    try:
+        code = app(
+            prog_name="dcdc", standalone_mode=False
+        )  # typer's own line would hold the argument as it came
+    except _CLICK_ERROR as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            sys.exit(2)
+        asked = error.ctx.command_path if getattr(error, "ctx", None) else "dcdc"
+        stop(f"{error.format_message().rstrip('.')}: see {asked} -h", 2)
+    if code == SIGNAL_EXIT["SIGINT"]:  # what typer makes of Ctrl-C
+        raise KeyboardInterrupt
+    sys.exit(code)
 
 
 def stop(message: str, code: int) -> NoReturn:

@@ -1,6 +1,7 @@
 """`dcdc fit DATA`: train, answer, write the run folder and its report."""
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,9 @@ import typer
 from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
+from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
+    from dcdc.prediction.sorting import Files, Sorting
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.run import Baseline, RunResult
@@ -80,6 +84,8 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
+    copy_to: CopyTo = None,
+    link_to: LinkTo = None,
     report: Report = True,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
@@ -103,6 +109,7 @@ def fit(
     }
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other: choose one")
+    sorting = read_sorting(copy_to, link_to)
     if tensorboard:
         require_tensorboard()
 
@@ -123,9 +130,13 @@ def fit(
     if not resume and not source:
         raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
     methods = _methods(baseline or [])
-    with joined_processes(asked.train.device) as processes, ExitStack() as held:
-        manner = _Manner(quiet, methods, tensorboard, report, processes)
-        folder: RunFolder | None = None
+    folder: RunFolder | None = None
+    with (
+        joined_processes(asked.train.device) as processes,
+        ExitStack() as held,
+        _telling_what_is_left(run_path, lambda: folder),
+    ):
+        manner = _Manner(quiet, methods, tensorboard, report, processes, sorting)
 
         def claim() -> bool:
             """Takes the folder, before minutes go into reading images; whether its run goes on."""
@@ -139,6 +150,20 @@ def fit(
             _resume(run_path, overrides, folder, manner)
         else:
             _start(source, run_path, overrides, folder, manner, fine_tune=fine_tune)
+
+
+@contextmanager
+def _telling_what_is_left(
+    run_path: Path, folder: "Callable[[], RunFolder | None]"
+) -> Iterator[None]:
+    """After Ctrl-C where no training is there to be saved."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        begun = folder()
+        if begun is None or begun.is_new:
+            stop("interrupted before training began: no run was written", 130)
+        stop(f"interrupted; go on with: dcdc fit --run {run_path} --resume", 130)
 
 
 def _is_started_again(run_path: Path, overwrite: bool) -> bool:
@@ -164,7 +189,9 @@ def _claim(run_path: Path, goes_on: bool, overwrite: bool) -> "RunFolder":
 
     refuse_if_locked(run_path, ("choose another by {run}",))
     if goes_on:
-        return RunFolder.open(run_path)
+        folder = RunFolder.open(run_path)
+        folder.require_training()
+        return folder
     return RunFolder.create(run_path, overwrite=overwrite, job=job_of(read_launch()))
 
 
@@ -178,6 +205,8 @@ class _Manner:
     tensorboard: bool
     report: bool
     processes: "Processes"
+    sorting: "Sorting | None" = None
+    """Of the image files, once they have their clusters."""
 
     def read(self, data: "DataConfig", largest_side: int | None = None) -> "Data":
         from dcdc.cli.reading import read_configured
@@ -241,6 +270,10 @@ def _train(
     from dcdc.cli.progress import watching
     from dcdc.run import run
 
+    files: Files | None = None
+    if manner.sorting is not None and folder is not None:
+        assert config.n_clusters is not None
+        files = check_sorting_of(manner.sorting, config.data, image_set, config.n_clusters)
     try:
         with ExitStack() as watchers:
             observer: Observer = watchers.enter_context(watching(quiet=manner.quiet))
@@ -270,6 +303,8 @@ def _train(
 
         report_file = write_report(folder, image_set)
     _show(result, folder, report_file)
+    if manner.sorting is not None and files is not None:
+        sort_run(folder, files, manner.sorting, quiet=manner.quiet)
 
 
 def _way_on(run_path: Path) -> str:
@@ -380,7 +415,7 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
         f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}; trained {metrics['epochs']} epochs in "
+        f"{health['mean_confidence']:.2f}; trained {counted(metrics['epochs'], 'epoch')} in "
         f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
     )
     say(f"run folder: {folder.path}")

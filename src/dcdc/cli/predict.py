@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Column, Data, DeviceName, OnBad, Quiet, Run, Target
+from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.sorted_files import CopyTo, LinkTo, read_sorting, tell_sorted
+from dcdc.counted import counted
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
 
 def predict(
     run: Run,
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...",
+            help="A folder of images, image files, Parquet, a CSV or text list of paths, .npy, "
+            ".npz, feature vectors where the run has them, or a name from dcdc data list.",
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(help="File to write, .csv, .parquet or .jsonl; default CSV on stdout."),
@@ -30,12 +39,8 @@ def predict(
     features: Annotated[
         Path | None, typer.Option(help="Features of every row of --out, as .npy (N x D float32).")
     ] = None,
-    copy_to: Annotated[
-        Path | None, typer.Option(help="Copy every image file into a folder per cluster in here.")
-    ] = None,
-    link_to: Annotated[
-        Path | None, typer.Option(help="As --copy-to, but by symbolic links to where files lie.")
-    ] = None,
+    copy_to: CopyTo = None,
+    link_to: LinkTo = None,
     device: DeviceName = "auto",
     target: Target = None,
     column: Column = None,
@@ -46,16 +51,17 @@ def predict(
 
     Stopped or killed, the same command with --out goes on where it was.
     """
+    sorting = read_sorting(copy_to, link_to)
     _check_flags(out, features, copy_to, link_to)
 
     from dcdc.cli.reading import joined_processes
     from dcdc.prediction.answers import help_to_answer, images_for
-    from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
 
     with joined_processes(device) as processes:
         model = load(run, device, processes)
-        images = images_for(model, data, target=target, column=column, on_bad=on_bad)
+        source = data[0] if len(data) == 1 else [Path(name) for name in data]
+        images = images_for(model, source, target=target, column=column, on_bad=on_bad)
         if not processes.is_first:
             help_to_answer(model, images, processes)
             return
@@ -64,16 +70,12 @@ def predict(
         if out is None:
             _print_rows(model, images, on_bad, quiet, processes)
             return
-        folder = copy_to or link_to
-        sorting = None if folder is None else Sorting(folder, by_link=link_to is not None)
         _write(model, images, out, features, sorting, on_bad, quiet, processes)
 
 
 def _check_flags(
     out: Path | None, features: Path | None, copy_to: Path | None, link_to: Path | None
 ) -> None:
-    if copy_to is not None and link_to is not None:
-        raise InputError("--copy-to and --link-to exclude each other: choose one")
     if out is not None:
         from dcdc.prediction.targets import check_names, done_path, refuse_existing, work_path
 
@@ -161,12 +163,10 @@ def _show(
         )
     n_outside = predicted.n_out_of_distribution
     outside = f", {n_outside:,} out of distribution" if n_outside else ""
-    say(f"{predicted.n_images:,} images assigned{outside}: {out}")
+    say(f"{counted(predicted.n_images, 'image')} assigned{outside}: {out}")
     if predicted.skipped_file is not None:
-        say(f"{len(predicted.skipped):,} images skipped: {predicted.skipped_file}")
+        say(f"{counted(len(predicted.skipped), 'image')} skipped: {predicted.skipped_file}")
     if features is not None:
         say(f"features: {features}")
     if sorting is not None and predicted.sorted is not None:
-        how = "linked" if sorting.by_link else "copied"
-        there = f", {predicted.sorted.n_there:,} there already" if predicted.sorted.n_there else ""
-        say(f"{predicted.sorted.n_placed:,} files {how}{there}: {sorting.folder}")
+        tell_sorted(predicted.sorted, sorting)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dcdc.cli.console import note
 from dcdc.cli.progress import decoding
 from dcdc.config import DataConfig
+from dcdc.counted import counted
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:
@@ -77,16 +78,16 @@ def described(data: "Data") -> str:
     from dcdc.data import VectorSet
 
     if isinstance(data, VectorSet):
-        return f"{data.n_images:,} feature vectors of {data.n_features}"
+        return f"{counted(data.n_images, 'feature vector')} of {data.n_features}"
     height, width, channels = data.image_shape
-    return f"{data.n_images:,} images of {height}x{width}x{channels}"
+    return f"{counted(data.n_images, 'image')} of {height}x{width}x{channels}"
 
 
 def tell_skipped(skipped: "Sequence[Skipped]") -> None:
     for each in skipped[:_MOST_SKIPPED_SHOWN]:
         note(f"skipped {each.name}: {each.reason}")
     if len(skipped) > _MOST_SKIPPED_SHOWN:
-        note(f"skipped {len(skipped) - _MOST_SKIPPED_SHOWN:,} more images")
+        note(f"skipped {counted(len(skipped) - _MOST_SKIPPED_SHOWN, 'more image')}")
 
 
 def _told_once(
@@ -100,7 +101,8 @@ def _told_once(
     def tell(done: int, total: int) -> None:
         nonlocal told
         if not told:
-            note(f"decoding {total:,} images, once: {n_others} other process(es) wait for it")
+            others = counted(n_others, "other process waits", "other processes wait")
+            note(f"decoding {total:,} images, once: {others} for it")
             told = True
         if progress is not None:
             progress(done, total)

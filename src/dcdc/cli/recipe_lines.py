@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
+from dcdc.counted import counted
 from dcdc.data import ImageSet, VectorSet
 from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
@@ -19,9 +20,9 @@ def length(config: RunConfig) -> str:
     """Its epochs, phase by phase."""
     active = config.active_phases
     if len(active) == 1:
-        return f"{config.epochs} epochs"
+        return counted(config.epochs, "epoch")
     return ", ".join(
-        f"{phase.epochs} {'epochs ' if not place else ''}of {phase.label}"
+        f"{phase.epochs if place else counted(phase.epochs, 'epoch')} of {phase.label}"
         for place, phase in enumerate(active.values())
     )
 
@@ -60,7 +61,7 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
         flag = "--epochs" if name == "heads" else f"--set {name}.epochs="
         if isinstance(phase, Heads) and phase.epochs_alone:
             flag += f", --set {name}.over_clustering_first="
-        lines.append((f"{phase.label}: {phase.epochs} epochs{_first(phase)}", flag))
+        lines.append((f"{phase.label}: {counted(phase.epochs, 'epoch')}{_first(phase)}", flag))
     lines.append((f"perturbed by {', '.join(perturbations)}", "--set augment.NAME="))
     return lines
 
@@ -98,7 +99,7 @@ def _of_features(config: RunConfig) -> list[tuple[str, str]]:
         *lines,
         (f"{network.sub_heads} heads, the lowest loss answers", "--set network.sub_heads="),
         (f"{heads.neighbours} neighbours as partners", "--set heads.neighbours="),
-        (f"heads: {heads.epochs} epochs{_first(heads)}", "--epochs"),
+        (f"heads: {counted(heads.epochs, 'epoch')}{_first(heads)}", "--epochs"),
         (f"batch of {batch(config)}", "--batch-size"),
         (f"seed {config.train.seed}", "--seed"),
     ]

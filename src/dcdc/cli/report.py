@@ -1,5 +1,7 @@
 """`dcdc report RUN`: draw a run's report again; `dcdc report RUN RUN ...`: compare runs."""
 
+import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.run_folder import RunFolder
 
+_LONGEST_NAME = 80
+
 
 def report(
     runs: Annotated[
@@ -22,7 +26,7 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Page that compares several runs; default compare.html, here."),
+        typer.Option(help="Page that compares several runs; default compare-RUN-RUN.html, here."),
     ] = None,
     names: Annotated[
         Path | None,
@@ -46,10 +50,22 @@ def report(
         return
     if names is not None:
         raise InputError("--names is for the report of one run: the clusters of another are others")
-    out = out or Path("compare.html")
+    out = out or _page_of(runs)
     if out.suffix != ".html":
         raise InputError(f"--out {out} must end in .html")
     say(f"comparison: {write_comparison([RunFolder.open(run) for run in runs], out)}")
+
+
+def _page_of(runs: list[Path]) -> Path:
+    """Of these runs alone: that of others is not written over."""
+    here = Path.cwd()
+    paths = [run.resolve() for run in runs]
+    known = [path.relative_to(here) if path.is_relative_to(here) else path for path in paths]
+    parts = [part for path in known for part in path.parts if part not in (path.anchor, "runs")]
+    name = re.sub(r"[^\w.]+", "-", "-".join(parts))
+    if len(name) > _LONGEST_NAME:
+        name = hashlib.sha256("\0".join(map(str, paths)).encode(errors="replace")).hexdigest()[:12]
+    return Path(f"compare-{name}.html")
 
 
 def _report(folder: "RunFolder", names: Path | None, quiet: bool) -> None:

@@ -124,7 +124,7 @@ def _source(text: str, table: "Table") -> tuple[str, str]:
     if name not in table.datasets or not source:
         raise InputError(
             f"--data {text!r} does not say where a data set of table {table.name} lies"
-            f"{nearest(name, table.datasets)} Write NAME=SOURCE, NAME one of "
+            f"{nearest(name, table.datasets) or '.'} Write NAME=SOURCE, NAME one of "
             f"{', '.join(table.datasets)}"
         )
     return name, source

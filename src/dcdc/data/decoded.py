@@ -19,6 +19,7 @@ from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.row_cache import Block, RowSource, Shape, cached_rows, kept_note
 from dcdc.errors import InputError
 from dcdc.runtime.environment import available_cores
+from dcdc.runtime.journal import Skips
 
 USUAL_SIDES = (8, 16, 28, 32, 64, 96, 128, 160, 192, 224)
 LARGEST_SIDE = 96  # unless asked for: as far as the paper goes
@@ -35,16 +36,19 @@ def decode_listing(
     listing: Listing,
     *,
     size: int | None = None,
+    channels: int | None = None,
     largest_side: int = LARGEST_SIDE,
     on_bad: str = "refuse",
     progress: Progress | None = None,
     on_wait: Callable[[], None] | None = None,
+    keep: bool = True,
 ) -> ImageSet:
     """Every image of `listing`, in its order.
 
     Without a `size` it is the largest usual side that is neither above the median image's shorter
-    side nor above `largest_side`. A bad image is refused, or with
-    `on_bad="skip"` left out and recorded.
+    side nor above `largest_side`; without `channels`, colours where any image has them. A bad
+    image is refused, or with `on_bad="skip"` left out and recorded. Without `keep` all stays in
+    memory and out of the cache.
     """
     check_side(size)
     check_on_bad(on_bad)
@@ -59,20 +63,38 @@ def decode_listing(
         pass
 
     with quiet_pillow():
-        shape = _shape(listing, size, largest_side)
+        if size and channels:
+            shape: Shape = (size, size, channels)
+        else:
+            shape = _shape(listing, size, largest_side)
         source = RowSource(
             key=_key(listing, *map(str, shape)),
             n_rows=len(listing),
             shape=shape,
             blocks=partial(decoded_blocks, listing, shape),
         )
+        on_skip = refuse if on_bad == "refuse" else ignore
+        if not keep:
+            return _image_set(listing, *_in_memory(source, on_skip))
         rows = cached_rows(
             source,
-            on_skip=refuse if on_bad == "refuse" else ignore,
+            on_skip=on_skip,
             progress=progress or ignore,
             on_wait=on_wait or ignore,
         )
     return _image_set(listing, rows.images, rows.skipped)
+
+
+def _in_memory(
+    source: RowSource, on_skip: Callable[[int, str], None]
+) -> tuple[NDArray[np.uint8], Skips]:
+    kept, skipped = [np.empty((0, *source.shape), np.uint8)], list[tuple[int, str]]()
+    for block in source.blocks(0):
+        for row, why in block.skipped:
+            on_skip(row, why)
+        kept.append(block.pixels)
+        skipped += block.skipped
+    return np.concatenate(kept), tuple(skipped)
 
 
 def check_on_bad(on_bad: str) -> None:
@@ -89,9 +111,7 @@ def _key(listing: Listing, *size: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _image_set(
-    listing: Listing, images: NDArray[np.uint8], skipped: tuple[tuple[int, str], ...]
-) -> ImageSet:
+def _image_set(listing: Listing, images: NDArray[np.uint8], skipped: Skips) -> ImageSet:
     found = tuple(Skipped(listing.names[row], why) for row, why in skipped)
     if not len(images):
         raise InputError(

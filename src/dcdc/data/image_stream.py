@@ -20,7 +20,7 @@ from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
 from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.row_cache import Block
-from dcdc.data.sources import find_images
+from dcdc.data.sources import Given, find_images, readable
 from dcdc.errors import InputError
 
 
@@ -56,22 +56,19 @@ class ImageStream:
 
 
 def open_stream(
-    source: str | Path, *, size: int, channels: int, target: str | None = None
+    source: Given, *, size: int, channels: int, target: str | None = None
 ) -> ImageStream:
     """Any source that `load_images` takes, square, at one size and with so many channels.
 
     Files come in every mode and are converted; an array of other channels is refused.
     """
     # Named sets are square already, so they can wait for their size until they are asked for.
-    at_once = size if Path(source).is_file() else None
-    try:
+    at_once = size if isinstance(source, str | Path) and Path(source).is_file() else None
+    with readable(source):
         found = find_images(source, at_once, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
-        ) from None
     if isinstance(found, Listing):
         return _stream_listing(found, size, channels)
+    assert isinstance(source, str | Path)
     return _stream_arrays(found, source, size, channels)
 
 

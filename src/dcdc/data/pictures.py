@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.counted import counted
 from dcdc.data.decode import decode_image, quiet_pillow, read_header
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage
@@ -81,7 +82,7 @@ def missing_pictures(pictures: Pictures | None, names: Sequence[str]) -> str | N
         return None
     row, why = min(pictures.missing.items())
     n = len(pictures.missing)
-    which = "1 image cannot" if n == 1 else f"{n:,} images cannot"
+    which = f"{counted(n, 'image')} cannot"
     return f"{which} be read and {'is' if n == 1 else 'are'} crossed out, first {names[row]}: {why}"
 
 

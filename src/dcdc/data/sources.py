@@ -1,14 +1,18 @@
-"""One argument, any source: a name, a folder, Parquet, a list or a NumPy file -> ImageSet.
+"""One argument, any source: a name, a folder, Parquet, a list, an image or a NumPy file, or image
+files one by one -> ImageSet.
 
 Sources of feature vectors are known here and refused; `load_data` reads them too.
 """
 
 import difflib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from dcdc.data.arrays import load_array_file
 from dcdc.data.benchmarks.catalogue import (
@@ -21,13 +25,13 @@ from dcdc.data.benchmarks.catalogue import (
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.digits import load_digits
-from dcdc.data.folder import list_folder
+from dcdc.data.folder import IMAGE_EXTENSIONS, list_folder
 from dcdc.data.image_set import ImageSet, check_side
 from dcdc.data.listing import Listing
 from dcdc.data.parquet import list_parquet
 from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
 from dcdc.data.parquet_labels import label_columns as parquet_label_columns
-from dcdc.data.path_list import list_paths
+from dcdc.data.path_list import list_files, list_paths
 from dcdc.data.vector_files import holds_vectors, load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
@@ -36,14 +40,17 @@ from dcdc.registry import Registry
 from dcdc.runtime.environment import expanded
 
 BUILT_IN = ("digits", *BENCHMARKS)
+Given = str | Path | Sequence[Path]
+"""A source's name, or image files one by one."""
 _LISTS = (".csv", ".tsv", ".txt", ".lst")
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 
 
 def load_images(
-    source: str | Path,
+    source: Given,
     *,
     size: int | None = None,
+    channels: int | None = None,
     largest_side: int = LARGEST_SIDE,
     target: str | None = None,
     on_bad: str = "refuse",
@@ -53,11 +60,13 @@ def load_images(
     """Load any source of images; they come out square, their centre kept, resized to `size`.
 
     Without a `size`, encoded images get a usual side up to `largest_side`, arrays keep theirs.
+    `channels` are for encoded images, too: without it, colours where any of them has some.
 
     A benchmark is `NAME`, `NAME@SPLIT+SPLIT`, and `NAME:FOLDER` for files that lie elsewhere. A
     built-in name wins over a file or folder of that name; `./digits`, or a Path that exists, means
     the latter. `target` names the label column of Parquet or of a list ("none": no labels).
-    `on_wait` is called when another process is decoding the same images.
+    `on_wait` is called when another process is decoding the same images. Files one by one are
+    not kept in the cache: whoever answers for uploads would fill the disk.
     """
     check_side(size)
     check_on_bad(on_bad)
@@ -67,31 +76,59 @@ def load_images(
         found = decode_listing(
             found,
             size=size,
+            channels=channels,
             largest_side=largest_side,
             on_bad=on_bad,
             progress=progress,
             on_wait=on_wait,
+            keep=isinstance(source, str | Path),
         )
     return replace(found, known_as=built_in_name(source))
 
 
+def given_source(given: Any) -> str | Path | list[Path] | None:
+    """What names a source or image files; None for anything else."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, os.PathLike):
+        return Path(given)
+    is_row = isinstance(given, Sequence | np.ndarray) and getattr(given, "ndim", 1) == 1
+    if is_row and len(given) and all(isinstance(item, str | os.PathLike) for item in given):
+        return [Path(item) for item in given]
+    return None
+
+
 @contextmanager
-def readable(source: str | Path) -> Iterator[None]:
+def readable(source: Given) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        where = repr(str(source)) if isinstance(source, str | Path) else error.filename
         raise InputError(
-            f"cannot read {str(source)!r}: {error.strerror}; check the path and its permissions"
+            f"cannot read {where}: {error.strerror}; check the path and its permissions"
         ) from None
 
 
-def built_in_name(source: str | Path) -> str:
+def built_in_name(source: Given) -> str:
     """`cifar10` of `cifar10@test:FOLDER`; empty for what is no built-in set."""
+    if not isinstance(source, str | Path):
+        return ""
     text, path = str(source), Path(source)
     if isinstance(source, Path) and path.exists():
         return ""
     name = text.partition(":")[0].partition("@")[0]
     return name if text == "digits" or name in BENCHMARKS else ""
+
+
+def same_source(one: str, other: str) -> bool:
+    """Whether two names are of one place: `photos/` and `photos` are."""
+    return one == other or _place(one) == _place(other)
+
+
+def _place(source: str) -> tuple[str, str]:
+    is_built_in = bool(built_in_name(source))
+    selection, _, where = source.partition(":") if is_built_in else ("", "", source)
+    return selection, os.path.realpath(where) if where else ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +146,7 @@ SOURCES: Registry[Source] = Registry("kind of source", "dcdc.sources", {})
 """One that is registered from outside is asked before the package's own."""
 
 
-def find_images(source: str | Path, size: int | None, target: str | None) -> ImageSet | Listing:
+def find_images(source: Given, size: int | None, target: str | None) -> ImageSet | Listing:
     """What `load_images` decodes, or loads as it is."""
     kind = require_kind(source)
     found = None if kind.has_vectors(str(source), None) else kind.find(str(source), size, target)
@@ -118,7 +155,9 @@ def find_images(source: str | Path, size: int | None, target: str | None) -> Ima
     return found
 
 
-def require_kind(source: str | Path) -> Source:
+def require_kind(source: Given) -> Source:
+    if not isinstance(source, str | Path):
+        return _files_one_by_one(source)
     kind = _kind_of(source)
     if kind is None:
         raise _unknown(str(source), Path(source))
@@ -140,6 +179,19 @@ def _find_built_in(text: str, size: int | None, target: str | None) -> ImageSet 
 def _find_arrays(text: str, size: int | None, target: str | None) -> ImageSet:
     _refuse_target(target, text)
     return load_array_file(Path(text), size)
+
+
+def _files_one_by_one(files: Sequence[Path]) -> Source:
+    where = "the files given"
+
+    def find(_text: str, _size: int | None, target: str | None) -> Listing:
+        _refuse_target(target, where)
+        for file in files:
+            if file.is_dir():
+                raise InputError(f"{file} is a folder: give it alone, or image files alone")
+        return list_files(files, where)
+
+    return Source(lambda _: True, find)
 
 
 def _file_of(*suffixes: str) -> Callable[[str], bool]:
@@ -232,7 +284,7 @@ def _unknown(text: str, path: Path) -> InputError:
     near = difflib.get_close_matches(text.lower().strip(f"./{os.sep}"), BUILT_IN, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return InputError(
-        f"data source {text!r} {fault}: give a folder of images, a .parquet, .npy, .npz, "
+        f"data source {text!r} {fault}: give images or a folder of them, a .parquet, .npy, .npz, "
         f".safetensors, .csv, .tsv or .txt file, or a name from `dcdc data list`{hint}"
     )
 
@@ -264,6 +316,13 @@ SOURCES.register(
         lambda text: bool(text) and Path(text).is_dir(),
         lambda text, size, target: _find_in_folder(Path(text), size, target),
         _has_vectors_below,
+    ),
+)
+SOURCES.register(
+    "image",
+    Source(
+        _file_of(*(f".{extension}" for extension in IMAGE_EXTENSIONS)),
+        lambda text, size, target: _files_one_by_one([Path(text)]).find(text, size, target),
     ),
 )
 SOURCES.register("arrays", Source(_file_of(".npy", ".npz"), _find_arrays, holds_vectors))

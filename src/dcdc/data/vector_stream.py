@@ -13,14 +13,14 @@ from dcdc.data.fingerprint import content_digest, files_fingerprint
 from dcdc.data.image_stream import ImageStream
 from dcdc.data.mapped import release_pages, require_whole
 from dcdc.data.row_cache import Block
-from dcdc.data.sources import readable, require_kind
+from dcdc.data.sources import Given, readable, require_kind
 from dcdc.data.vector_files import load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
 from dcdc.errors import InputError
 
 
-def holds_feature_vectors(source: str | Path, column: str | None = None) -> bool:
+def holds_feature_vectors(source: Given, column: str | None = None) -> bool:
     """Whether a source that is there holds feature vectors, by headers alone."""
     with readable(source):
         return require_kind(source).has_vectors(str(source), column)

@@ -26,7 +26,7 @@ from dcdc.runtime.tensor_files import (
     tensors_to_bytes,
 )
 from dcdc.stored import files
-from dcdc.stored.reading import DamagedFileError, require_regular, sealed
+from dcdc.stored.reading import DamagedFileError, opened_regular, sealed
 from dcdc.stored.schema import Unfit
 
 CHECKPOINTS = "checkpoint"
@@ -102,7 +102,7 @@ def load_latest(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
 def load_checkpoint(path: Path) -> Checkpoint:
     try:
         state = files.CHECKPOINT_STATE.read(path / STATE)
-        require_regular(path / TENSORS)
+        opened_regular(path / TENSORS).close()
         if _digest(path / TENSORS) != state["sha256"]:
             raise DamagedCheckpointError(f"{TENSORS} is truncated or altered")
         tensors, _ = load_tensors(path / TENSORS)

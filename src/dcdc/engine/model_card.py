@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from dcdc.counted import counted
 from dcdc.metrics.provenance import is_pretrained, manner, of_vectors, trained_on, weights
 from dcdc.networks.feature_vectors import VECTORS
 
@@ -157,7 +158,7 @@ def _settings(config: Mapping[str, Any]) -> str:
         "clusters": config["n_clusters"],
         "over-clusters": network["over_clusters"],
         "phases": ", ".join(
-            f"{phase['kind']}, {phase['epochs']} epochs"
+            f"{phase['kind']}, {counted(phase['epochs'], 'epoch')}"
             + (f" of batches of {phase['batch_size']}" if phase["batch_size"] else "")
             for phase in phases
         ),

@@ -17,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
-from dcdc.data import Data, VectorSet, from_arrays, from_vectors
+from dcdc.data import Data, VectorSet, from_arrays, from_vectors, load_data, load_images
+from dcdc.data.sources import Given, given_source
 from dcdc.data.store import Store, open_store
 from dcdc.data.vector_store import open_vector_store
+from dcdc.data.vector_stream import holds_feature_vectors
 from dcdc.engine import model_files
 from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
 from dcdc.engine.cluster_names import write_names
@@ -49,8 +51,9 @@ class Display(Protocol):
 
 
 class TrainedModel:
-    """Takes images as training did: arrays of any usual layout are brought to its size. A model of
-    feature vectors takes N x D numbers."""
+    """Takes images as training did: arrays of any usual layout, image files in a list, or a source
+    as `dcdc fit` names it, all brought to its size. A model of feature vectors takes N x D numbers,
+    or a source of them."""
 
     def __init__(
         self,
@@ -145,15 +148,15 @@ class TrainedModel:
             return CPU_CHUNK_OF_PRETRAINED
         return max(64, GPU_CHUNK * 32**2 // max(self.size, given or 0) ** 2)
 
-    def predict(self, images: ArrayLike) -> np.ndarray:
+    def predict(self, images: ArrayLike | Given) -> np.ndarray:
         """N int64: the cluster of each image."""
         return self.assign(self.image_set(images)).assignments
 
-    def predict_proba(self, images: ArrayLike) -> np.ndarray:
+    def predict_proba(self, images: ArrayLike | Given) -> np.ndarray:
         """N x K: the share of each cluster in each image."""
         return self.assign(self.image_set(images)).probabilities
 
-    def transform(self, images: ArrayLike) -> np.ndarray:
+    def transform(self, images: ArrayLike | Given) -> np.ndarray:
         """N x D: the features that the heads see."""
         return self.features(self.image_set(images))
 
@@ -199,10 +202,35 @@ class TrainedModel:
             model_files.write_config(folder / model_files.CONFIG, config)
         return path
 
-    def image_set(self, images: ArrayLike) -> Data:
+    def image_set(self, images: Any) -> Data:
+        source = given_source(images)
+        if source is not None:
+            return self._read(source)
         if self.takes_vectors:
             return from_vectors(images, may_be_equal=True)
         return from_arrays(images, size=self.size)
+
+    def _read(self, source: str | Path | list[Path]) -> Data:
+        self.require_own_kind(source)
+        if not self.takes_vectors:
+            return load_images(source, size=self.size, channels=self.network.in_channels)
+        assert not isinstance(source, list)
+        return load_data(source, may_be_equal=True)
+
+    def require_own_kind(self, source: Given, column: str | None = None) -> None:
+        """Refuses feature vectors for a model of images, and images for one of feature vectors."""
+        holds_vectors = holds_feature_vectors(source, column)
+        if holds_vectors == self.takes_vectors:
+            return
+        where = source if isinstance(source, str | Path) else source[0]
+        if holds_vectors:
+            raise InputError(
+                f"the model was trained on images, {where} holds feature vectors: give images"
+            )
+        raise InputError(
+            f"the model was trained on feature vectors, {where} holds images: give the features "
+            "that the same backbone makes of them"
+        )
 
     def assign(self, image_set: Data) -> Assigned:
         return self.assign_store(self._store_of(image_set))

@@ -4,7 +4,6 @@ Shapes: N rows or images of H x W pixels and C channels, D columns of a row.
 """
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +29,7 @@ from dcdc.data import (
     load_images,
 )
 from dcdc.data.decoded import Progress
+from dcdc.data.sources import given_source
 from dcdc.errors import InputError
 from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
 from dcdc.estimator.pixels import check_numbers, float_scale, from_pixels
@@ -87,10 +87,8 @@ def read_more(
         return _more_vectors(estimator, given, found, data)
     if isinstance(found, VectorSet):
         raise InputError("the model was fitted on images, and X holds feature vectors: give images")
-    if isinstance(found, str | Path):
-        return _with_channels(load_images(found, size=size, on_bad=data.on_bad), channels)
-    if isinstance(found, list):
-        return _with_channels(_decoded(found, size, data.on_bad, size), channels)
+    if isinstance(found, str | Path | list):
+        return load_images(found, size=size, channels=channels, on_bad=data.on_bad)
     if isinstance(found, ImageSet):
         return _of_size(found, size)
     if isinstance(found, np.ndarray):
@@ -124,15 +122,14 @@ def _more_vectors(estimator: Any, given: Any, found: Any, data: DataConfig) -> V
 def _kind(given: Any) -> str | Path | Data | list[Path] | NDArray[Any] | None:
     """A source, a set, paths, pixels of three or four axes; None: rows, which scikit-learn
     validates."""
-    if isinstance(given, ImageSet | VectorSet | str):
+    if isinstance(given, ImageSet | VectorSet):
         return given
-    if isinstance(given, os.PathLike):
-        return Path(given)
+    source = given_source(given)
+    if source is not None:
+        return source
     if issparse(given) or hasattr(given, "columns"):
         return None
     _refuse_pair(given)
-    if _are_paths(given):
-        return [Path(path) for path in given]
     try:
         array = _plain(given)
     except (ValueError, TypeError):  # ragged, or no array at all
@@ -196,12 +193,6 @@ def _refuse_pair(given: Any) -> None:
         )
 
 
-def _are_paths(given: Any) -> bool:
-    if not isinstance(given, Sequence | np.ndarray) or getattr(given, "ndim", 1) != 1:
-        return False
-    return len(given) > 0 and all(isinstance(item, str | os.PathLike) for item in given)
-
-
 def _decoded(
     paths: list[Path],
     size: int | None,
@@ -216,13 +207,6 @@ def _decoded(
         on_bad=on_bad,
         progress=progress,
     )
-
-
-def _with_channels(images: ImageSet, channels: int) -> ImageSet:
-    """All of these files happen to be grey."""
-    if channels == 3 and images.channels == 1:
-        return replace(images, images=np.repeat(images.images, 3, axis=3))
-    return images
 
 
 def _of_size(images: ImageSet, size: int | None) -> ImageSet:

@@ -18,7 +18,8 @@ def float_scale(pixels: NDArray[Any], wanted: Wanted) -> int | None:
     """As `from_arrays` takes it, for later floats, whose range may be another by chance."""
     if pixels.dtype.kind != "f" or not pixels.size or wanted.value_range is not None:
         return None
-    high = float(np.nanmax(pixels))
+    check_numbers(pixels)
+    high = float(pixels.max())
     if _NO_SHARE <= high < _DARK:
         warnings.warn(
             f"floats up to {high:g} are taken as 0..255, so these images are nearly black: give "

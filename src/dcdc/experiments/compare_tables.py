@@ -125,7 +125,11 @@ def write_page(rows: Rows, title: str, path: Path) -> Path:
     if _has_published(rows):
         notes.append(_PUBLISHED_NOTE)
     scored = [_scores(row) for row in rows] if any(row.values(LAST, "acc") for row in rows) else []
-    overview = Overview(title, sheet.heads, sheet.marked(), notes, scored, shown="One run of each")
+    overview = Overview(
+        *(title, sheet.heads, sheet.marked(), notes, scored),
+        shown="One run of each",
+        has_their_scores=all(len(row.finished) < 2 for row in rows),
+    )
     return write_runs([_one_run(row) for row in rows if row.finished], path, overview)
 
 

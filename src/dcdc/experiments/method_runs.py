@@ -13,12 +13,14 @@ from typing import Any
 from dcdc.config import DataConfig, parse_settings
 from dcdc.config.keys import flatten
 from dcdc.config.typed_values import coerce_value, parse_value
+from dcdc.data.sources import same_source
+from dcdc.engine.model_files import METRICS
 from dcdc.errors import InputError
 from dcdc.experiments.chosen_epoch import LAST, EpochScores
 from dcdc.experiments.names import name_of
 from dcdc.experiments.paper import COMPARISON
 from dcdc.experiments.rows import Row, Standing, require_same
-from dcdc.methods import Method, find_method
+from dcdc.methods import METHODS, Method, find_method
 from dcdc.nearest_name import nearest
 from dcdc.prepare.overrides import Overrides
 from dcdc.run_folder import RunFolder
@@ -39,6 +41,7 @@ _OWN_OPTIONS = {
     )
 } | {"train.seed": "{seeds} and {first_seed}"}
 _ABSENT = "absent"
+_SOURCE = "data.source"
 _RENAMED = {"settings.n_heaps": "settings.n_micro_clusters"}
 """Keys of older folders."""
 
@@ -108,7 +111,7 @@ class MethodRun:
         }
         if self.task.features is not None and self.task.features.backbone:
             asked["backbone"] = self.task.features.backbone
-        plain: dict[str, Any] = json.loads(json.dumps(asked))
+        plain: dict[str, Any] = _plain(asked)
         return plain
 
     def job(self) -> dict[str, Any]:
@@ -129,6 +132,8 @@ class MethodRun:
         try:
             asked, stored = flatten(self.described()), flatten(folder.read_config())
             stored = {_RENAMED.get(key, key): value for key, value in stored.items()}
+            if same_source(asked[_SOURCE], str(stored.get(_SOURCE, ""))):
+                stored[_SOURCE] = asked[_SOURCE]
             both = (
                 (key, asked.get(key, _ABSENT), stored.get(key, _ABSENT)) for key in asked | stored
             )
@@ -164,6 +169,43 @@ def plan(
         for seed in seeds
         for method in methods
     ]
+
+
+def with_earlier(asked: Sequence[MethodRun], out: Path) -> list[MethodRun]:
+    """The runs of a whole table: those asked for, and what `out` holds of earlier calls on the same
+    images: other seeds, and other methods, each with the settings that it had last."""
+    if not asked:
+        return []
+    task, at_hand = asked[0].task, {run.folder for run in asked}
+    now = {run.method: dict(run.settings) for run in asked}
+    found = []
+    newest_first = sorted(out.glob(f"*/{METRICS}"), key=lambda file: -file.stat().st_mtime_ns)
+    for file in newest_first:
+        run = None if file.parent in at_hand else _stored_run(file.parent, task)
+        if run is None or run.standing().state != "done":
+            continue
+        last = now.setdefault(run.method, dict(run.settings))
+        if _plain(last) == _plain(run.settings):
+            found.append(run)
+    order = METHODS.names()
+    return sorted([*asked, *found], key=lambda run: (order.index(run.method), run.seed))
+
+
+def _stored_run(folder: Path, task: Task) -> MethodRun | None:
+    """As its config tells, whatever images it is of."""
+    try:
+        stored = RunFolder(folder).read_config()
+        method, settings, seed = stored["method"], stored["settings"], stored["seed"]
+    except (InputError, KeyError):
+        return None
+    if method not in METHODS.names() or not isinstance(settings, dict):
+        return None
+    return MethodRun(method, settings, seed, task, folder)
+
+
+def _plain(settings: Mapping[str, Any]) -> Any:
+    """As in a file."""
+    return json.loads(json.dumps(dict(settings)))
 
 
 def _name(method: str, settings: Mapping[str, Mapping[str, Any]], seed: int, task: Task) -> str:
@@ -205,7 +247,7 @@ def _value(method: Method, key: str, value: Any, known: dict[str, Any]) -> Any:
     if key not in known:
         takes = ", ".join(known) or "nothing"
         raise InputError(
-            f"{method.name} has no setting {key!r}{nearest(key, known)} It takes {takes}"
+            f"{method.name} has no setting {key!r}{nearest(key, known) or '.'} It takes {takes}"
         )
     return coerce_value(f"{method.name}.{key}", value, method.setting_types()[key])
 

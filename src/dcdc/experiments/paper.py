@@ -12,7 +12,7 @@ from typing import Any
 
 from dcdc.errors import InputError
 from dcdc.experiments.rows import Published, Row
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 from dcdc.prepare.presets import PRESETS
 
 TITLES = {
@@ -129,9 +129,7 @@ class Table:
 
 def table(name: str) -> Table:
     if name not in TABLES:
-        raise InputError(
-            f"unknown table {name!r}{nearest(name, TABLES)} Tables: {', '.join(TABLES)}"
-        )
+        raise InputError(unknown("table", name, TABLES))
     number, title, rows = TABLES[name]
     return Table(name, number, title, tuple(rows()))
 
@@ -141,10 +139,7 @@ def rows_of(whole: Table, datasets: Iterable[str]) -> tuple[RecipeRow, ...]:
     wanted = set(datasets)
     for dataset in sorted(wanted):
         if dataset not in TITLES:
-            raise InputError(
-                f"unknown data set {dataset!r}{nearest(dataset, TITLES)} "
-                f"Table {whole.name} has {', '.join(whole.datasets)}"
-            )
+            raise InputError(unknown("data set", dataset, whole.datasets))
         if dataset not in whole.datasets:
             raise InputError(
                 f"table {whole.name} has no {dataset}",

@@ -14,6 +14,7 @@ from dcdc.config import (
     with_settings,
     with_values,
 )
+from dcdc.data.sources import same_source
 from dcdc.errors import InputError
 from dcdc.experiments import FIT_FLAGS
 from dcdc.experiments.chosen_epoch import choose, is_evaluated
@@ -130,6 +131,8 @@ def filled_in(asked: RunConfig, stored: RunConfig) -> RunConfig:
         if value in (None, "", "auto") and key not in NEUTRAL_KEYS and key in kept
     }
     values["heads.over_clustering_first"] = float(heads_of(asked).epochs_alone)
+    if same_source(asked.data.source, stored.data.source):
+        values["data.source"] = stored.data.source
     return with_values(asked, values)
 
 

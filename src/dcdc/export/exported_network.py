@@ -1,7 +1,7 @@
 """Everything between an image's bytes and its cluster as one plain module, fit to be traced.
 
-Shapes: N images, S pixels a side, C channels, T pixels a side that the backbone is given, K
-clusters, D features.
+Shapes: N images, H x W pixels, S pixels a side that the run has, C channels, T pixels a side that
+the backbone is given, K clusters, D features.
 """
 
 import json
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, first_line
+from dcdc.export.resizing import squared
 from dcdc.metrics.provenance import mark
 from dcdc.runtime.environment import own_version
 
@@ -22,8 +23,8 @@ FORMAT = 1  # of the metadata
 
 
 class ExportedNetwork(nn.Module):
-    """uint8 images, N x S x S x C, or of a model of feature vectors float32 numbers, N x D, to
-    probabilities N x K, assignment N and features N x D.
+    """uint8 images of any size, N x H x W x C, or of a model of feature vectors float32 numbers,
+    N x D, to probabilities N x K, assignment N and features N x D.
 
     A copy of the model's weights in float32 on the CPU, without the heads that only train.
     """
@@ -60,7 +61,7 @@ class ExportedNetwork(nn.Module):
 
     def _features(self, images: Tensor) -> Tensor:
         """The backbone's own."""
-        x = images.permute(0, 3, 1, 2).to(torch.float32) / 255
+        x = squared(images.permute(0, 3, 1, 2).to(torch.float32), self.size) / 255
         if self.centre is not None:
             x = self.centre @ x @ self.centre.T
         if self.resize is not None:
@@ -85,15 +86,21 @@ def input_name(model: TrainedModel) -> str:
     return VECTORS if model.takes_vectors else IMAGES
 
 
+def free_axes(network: ExportedNetwork) -> dict[int, str]:
+    """Of the input: those that may have any length, by name."""
+    return {0: "batch"} if network.takes_vectors else {0: "batch", 1: "height", 2: "width"}
+
+
 def trace(network: ExportedNetwork, backbone: str) -> torch.export.ExportedProgram:
-    """The graph for any number of images; `backbone` is its name, for messages."""
+    """The graph for any number of images of any size; `backbone` is its name, for messages."""
     if network.takes_vectors:
         example = torch.zeros(2, network.channels)
     else:
-        example = torch.zeros(2, network.size, network.size, network.channels, dtype=torch.uint8)
-    batch = torch.export.Dim("batch", min=1)
+        shape = (2, network.size + 3, network.size + 5, network.channels)
+        example = torch.zeros(shape, dtype=torch.uint8)
+    free = {axis: torch.export.Dim(name, min=1) for axis, name in free_axes(network).items()}
     try:
-        program = torch.export.export(network, (example,), dynamic_shapes=({0: batch},))
+        program = torch.export.export(network, (example,), dynamic_shapes=(free,))
     except Exception as error:
         raise InputError(
             f"the backbone {backbone} cannot be traced, so the model cannot be exported: "

@@ -22,6 +22,7 @@ from dcdc.export.check import Agreement, Answer, require_agreement
 from dcdc.export.exported_network import (
     OUTPUTS,
     ExportedNetwork,
+    free_axes,
     input_name,
     metadata_of,
     trace,
@@ -51,12 +52,12 @@ def quiet_libraries() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def export_torch(model: TrainedModel, path: Path) -> Agreement:
+def export_torch(model: TrainedModel, path: Path) -> list[Agreement]:
     """Checked as read back from the disk, before it appears at `path`."""
     with atomic_file(path) as temporary, quiet_libraries():
         extra = {METADATA: json.dumps(metadata_of(model))}
         archive = BytesIO()  # so that a full disk is an OSError as everywhere
-        torch.export.save(_traced(model), archive, extra_files=extra)
+        torch.export.save(_traced(ExportedNetwork(model), model), archive, extra_files=extra)
         temporary.write_bytes(archive.getvalue())
         return require_agreement(model, open_torch(temporary))
 
@@ -82,12 +83,13 @@ def require_onnx() -> None:
         raise InputError(f"ONNX needs {', '.join(missing)}: pip install 'dcdc[onnx]'")
 
 
-def export_onnx(model: TrainedModel, path: Path) -> Agreement:
+def export_onnx(model: TrainedModel, path: Path) -> list[Agreement]:
     """Checked by onnxruntime, as read back from the disk, before it appears at `path`."""
     require_onnx()
     with atomic_file(path) as temporary, quiet_libraries():
-        program = _traced(model)
-        written = _newest_that_opens(program, input_name(model), metadata_of(model))
+        network = ExportedNetwork(model)
+        program, axes = _traced(network, model), free_axes(network)
+        written = _newest_that_opens(program, input_name(model), axes, metadata_of(model))
         temporary.write_bytes(written)
         return require_agreement(model, open_onnx(temporary))
 
@@ -108,26 +110,33 @@ def open_onnx(model: Path | bytes) -> Answer:
     return answer
 
 
-def _traced(model: TrainedModel) -> torch.export.ExportedProgram:
-    network = (model.config or {}).get("network", {})
-    return trace(ExportedNetwork(model), network.get("backbone", "of the model"))
+def _traced(network: ExportedNetwork, model: TrainedModel) -> torch.export.ExportedProgram:
+    told = (model.config or {}).get("network", {})
+    return trace(network, told.get("backbone", "of the model"))
 
 
 def _newest_that_opens(
-    program: torch.export.ExportedProgram, given: str, metadata: dict[str, str]
+    program: torch.export.ExportedProgram,
+    given: str,
+    axes: dict[int, str],
+    metadata: dict[str, str],
 ) -> bytes:
     for opset in _OPSETS[:-1]:
         try:
-            written = _serialised(program, given, metadata, opset)
+            written = _serialised(program, given, axes, metadata, opset)
             open_onnx(written)
         except Exception:  # an older exporter or runtime, each with errors of its own
             continue
         return written
-    return _serialised(program, given, metadata, _OPSETS[-1])
+    return _serialised(program, given, axes, metadata, _OPSETS[-1])
 
 
 def _serialised(
-    program: torch.export.ExportedProgram, given: str, metadata: dict[str, str], opset: int
+    program: torch.export.ExportedProgram,
+    given: str,
+    axes: dict[int, str],
+    metadata: dict[str, str],
+    opset: int,
 ) -> bytes:
     exported: Any = torch.onnx.export(
         program,
@@ -136,7 +145,7 @@ def _serialised(
         opset_version=opset,
         input_names=[given],
         output_names=list(OUTPUTS),
-        dynamic_shapes=({0: "batch"},),
+        dynamic_shapes=(axes,),
         verbose=False,
     )
     model = exported.model

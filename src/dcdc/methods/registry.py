@@ -12,6 +12,7 @@ import numpy as np
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.errors import InputError, TrainingError
 from dcdc.methods.context import Clustering, Context
+from dcdc.prepare.resolve import require_several
 from dcdc.registry import Registry
 
 
@@ -130,6 +131,7 @@ def find_method(name: str) -> Method:
 def check_task(image_set: Data, n_clusters: int) -> None:
     """What no method can do: too few images, one cluster, nothing to tell apart."""
     n_images = image_set.n_images
+    require_several(n_images)
     if not 2 <= n_clusters <= n_images:
         raise InputError(
             f"{n_clusters} clusters for {n_images} images",

@@ -17,7 +17,8 @@ from dcdc.data.decode import quiet_pillow
 from dcdc.data.decoded import check_on_bad
 from dcdc.data.image_stream import ImageStream, open_stream
 from dcdc.data.row_cache import Block
-from dcdc.data.vector_stream import holds_feature_vectors, open_vector_stream
+from dcdc.data.sources import Given
+from dcdc.data.vector_stream import open_vector_stream
 from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
@@ -30,7 +31,7 @@ _CHUNKS_A_TURN = 4  # of each process; at its end some rows may be decoded for n
 
 def images_for(
     model: TrainedModel,
-    source: str | Path,
+    source: Given,
     *,
     target: str | None = None,
     column: str | None = None,
@@ -39,8 +40,9 @@ def images_for(
     """Any source of what the model takes: images, brought to its size and channels as they are
     read, or feature vectors, which `column` and `on_bad` are for."""
     check_on_bad(on_bad)
-    require_own_kind(model, source, column)
+    model.require_own_kind(source, column)
     if model.takes_vectors:
+        assert isinstance(source, str | Path)
         width = model.network.n_features
         return open_vector_stream(
             source, n_features=width, target=target, column=column, on_bad=on_bad
@@ -53,19 +55,6 @@ def images_for(
         )
     channels = model.network.in_channels
     return open_stream(source, size=model.size, channels=channels, target=target)
-
-
-def require_own_kind(model: TrainedModel, source: str | Path, column: str | None = None) -> None:
-    """Refuses feature vectors for a model of images, and images for one of feature vectors."""
-    if model.takes_vectors and not holds_feature_vectors(source, column):
-        raise InputError(
-            f"the model was trained on feature vectors, {source} holds images: give the features "
-            "that the same backbone makes of them"
-        )
-    if not model.takes_vectors and holds_feature_vectors(source, column):
-        raise InputError(
-            f"the model was trained on images, {source} holds feature vectors: give images"
-        )
 
 
 def predict_rows(

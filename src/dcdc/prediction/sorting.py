@@ -5,15 +5,15 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.image_stream import ImageStream
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import copy_new, place
 
@@ -28,6 +28,26 @@ class Sorting:
 
     folder: Path
     by_link: bool = False
+
+
+class Files(Protocol):
+    """A source with a name for each row and, where images are files, the file."""
+
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def file_of(self) -> Callable[[int], Path] | None: ...
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    where: str
+    names: Sequence[str]
+    file_of: Callable[[int], Path] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,15 +83,15 @@ def flat_name(name: str) -> str:
     return end.decode("utf-8", "ignore") + flat.suffix
 
 
-def check_sorting(sorting: Sorting, images: ImageStream, folders: list[str]) -> None:
+def check_sorting(sorting: Sorting, files: Files, folders: list[str]) -> None:
     """Refuses before minutes go into predicting."""
-    if images.file_of is None:
+    if files.file_of is None:
         raise InputError(
-            f"{images.where} holds no image files to sort",
+            f"{files.where} holds no image files to sort",
             remedy="{copy_to} and {link_to} are for a folder of images, a list of paths, or "
             "feature vectors with a column of their files",
         )
-    source = Path(images.where)
+    source = Path(files.where)
     if not source.is_dir():
         return
     for name in folders:
@@ -83,7 +103,7 @@ def check_sorting(sorting: Sorting, images: ImageStream, folders: list[str]) -> 
 
 
 def sort_files(
-    images: ImageStream,
+    files: Files,
     clusters: NDArray[np.int32],
     folders: list[str],
     sorting: Sorting,
@@ -95,7 +115,7 @@ def sort_files(
 
     Copies appear whole: they are made under a hidden name that `key` keeps apart from others'.
     """
-    assert images.file_of is not None
+    assert files.file_of is not None
     spare = sorting.folder / f".dcdc-{key}.partial"
     shelves: dict[int, _Shelf] = {}
     n_placed = 0
@@ -105,7 +125,7 @@ def sort_files(
                 if cluster not in shelves:
                     place_of = sorting.folder / folders[cluster]
                     shelves[cluster] = _Shelf(place_of, spare, by_link=sorting.by_link)
-                n_placed += _put(shelves[cluster], images.file_of(row), images.names[row])
+                n_placed += _put(shelves[cluster], files.file_of(row), files.names[row])
             progress(row + 1, len(clusters))
     finally:
         spare.unlink(missing_ok=True)

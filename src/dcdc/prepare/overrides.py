@@ -14,6 +14,7 @@ from dcdc.config import (
 )
 from dcdc.config.keys import flatten
 from dcdc.config.phase_settings import kind_of
+from dcdc.data.sources import same_source
 from dcdc.networks import find_backbone
 from dcdc.prepare.presets import preset
 
@@ -70,4 +71,7 @@ def again(stored: RunConfig, overrides: Overrides) -> RunConfig:
     if overrides.preset is not None:
         values = flat(recipe_of(overrides.preset))
         stored = with_values(stored, {k: v for k, v in values.items() if v not in (None, "")})
-    return overrides.over(stored)
+    asked = overrides.over(stored)
+    if same_source(asked.data.source, stored.data.source):
+        asked = with_values(asked, {"data.source": stored.data.source})
+    return asked

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dcdc.config import AugmentConfig, DataConfig, NetworkConfig, RunConfig, TrainConfig
 from dcdc.errors import InputError
-from dcdc.nearest_name import nearest
+from dcdc.nearest_name import unknown
 from dcdc.phases.contrast import Contrast
 from dcdc.phases.heads import Heads
 from dcdc.phases.self_label import SelfLabel
@@ -139,7 +139,5 @@ PRESETS: dict[str, RunConfig] = {
 
 def preset(name: str) -> RunConfig:
     if name not in PRESETS:
-        raise InputError(
-            f"unknown preset {name!r}{nearest(name, PRESETS)} Presets: {', '.join(PRESETS)}"
-        )
+        raise InputError(unknown("preset", name, PRESETS))
     return PRESETS[name]

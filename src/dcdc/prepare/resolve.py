@@ -19,12 +19,16 @@ from dcdc.runtime.environment import available_cores
 _MOST_THREADS_A_CORE = 8
 
 
+def require_several(n_images: int) -> None:
+    if n_images < 2:
+        raise InputError("there is one image alone, and nothing to group: give more")
+
+
 def resolve(config: RunConfig, image_set: Data, n_processes: int = 1) -> RunConfig:
     """Fills in what images or feature vectors decide, and refuses what they, or the processes,
     do not allow."""
     n_images = image_set.n_images
-    if n_images < 2:
-        raise InputError("there is one image alone, and nothing to group: give more")
+    require_several(n_images)
     n_clusters = count_clusters(config.n_clusters, image_set)
     if n_images < n_clusters:
         raise InputError(

@@ -108,6 +108,8 @@ class Overview:
     """For a figure; none where nothing was scored."""
     shown: str
     """What the runs below it are."""
+    has_their_scores: bool = False
+    """Of one seed: then the runs need not show them again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +129,13 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
     """At least two, in the order in which they are shown."""
     methods = overview.methods if overview else ()
     has_history = any(run.facts.history for run in runs)
+    columns = [
+        *("run", *SCORES.values()),
+        *(["features of"] if _is_marked(runs) else []),
+        *("images", "clusters", "epochs", "time", "device", "seed"),
+    ]
+    told = (*SCORES.values(), "time") if overview and overview.has_their_scores else ()
+    shown = [at for at, column in enumerate(columns) if column not in told]
     text = render(
         "compare.html",
         runs=runs,
@@ -134,12 +143,8 @@ def write_runs(runs: Sequence[ComparedRun], path: Path, overview: Overview | Non
         methods=draw_picture(partial(draw_methods, methods)) if methods else None,
         sources=list(dict.fromkeys(run.facts.source or "images from Python" for run in runs)),
         warnings=data_warnings(runs),
-        columns=[
-            *("run", *SCORES.values()),
-            *(["features of"] if _is_marked(runs) else []),
-            *("images", "clusters", "epochs", "time", "device", "seed"),
-        ],
-        rows=table_rows(runs),
+        columns=[columns[at] for at in shown],
+        rows=[[row[at] for at in shown] for row in table_rows(runs)],
         differences=config_differences(runs),
         curves=draw_picture(partial(draw_curves, runs)) if has_history else None,
         sizes=draw_picture(partial(draw_sizes, runs)),

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
+from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
 from dcdc.report.facts import ClusterFacts
@@ -113,7 +114,7 @@ def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -
         fontsize=8.5,
     )
     for row, cluster in enumerate(rows):
-        lines = [f"cluster {cluster.number}", f"{cluster.size:,} images"]
+        lines = [f"cluster {cluster.number}", counted(cluster.size, "image")]
         lines.append(f"confidence {cluster.mean_confidence:.2f}")
         if cluster.purity is not None:
             lines.append(f"purity {cluster.purity:.2f}")

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 from torch import Tensor
 
-from dcdc.stored.reading import CHECKSUM, parse_json, require_regular
+from dcdc.stored.reading import CHECKSUM, opened_regular, parse_json
 from dcdc.stored.schema import Unfit
 
 _NOTE = "dcdc"
@@ -46,7 +46,7 @@ def save_tensors(
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """And their note. A file of an older version has no check sum."""
     try:
-        require_regular(path)
+        opened_regular(path).close()
         with safe_open(path, framework="pt") as file:
             note = parse_json((file.metadata() or {}).get(_NOTE, "{}").encode())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

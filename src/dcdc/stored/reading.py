@@ -33,7 +33,9 @@ class DamagedFileError(InputError):
 
 
 def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
-    """For reading; Unfit for whatever is no regular file, without waiting for its other end."""
+    """For reading; Unfit for whatever is no regular file, without waiting for its other end.
+
+    Closed at once, it is a check before a library opens the file."""
     descriptor = os.open(path, os.O_RDONLY | _HOW)
     try:
         about = os.fstat(descriptor)
@@ -50,11 +52,6 @@ def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
-
-
-def require_regular(path: Path) -> None:
-    """Before a library opens it."""
-    opened_regular(path).close()
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:

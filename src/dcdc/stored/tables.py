@@ -18,6 +18,9 @@ _MOST_EXPANDED, _ALWAYS = 200, 64 * MIB
 """Times the file's bytes, and what is read of any file. Every row has a name of its own, so however
 well they are packed, more is no table of ours."""
 
+_BY_THIS_THREAD = {"pre_buffer": False}
+"""A thread of pyarrow that still holds a file of Python aborts a process that ends meanwhile."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -35,11 +38,12 @@ class StoredTable(StoredFile):
         try:
             with opened_regular(path, self.most_bytes) as file:
                 room = _ALWAYS + _MOST_EXPANDED * file.seek(0, 2)
-                footer = pq.ParquetFile(file)
+                footer = pq.ParquetFile(file, **_BY_THIS_THREAD)
                 self._check_footer(footer.metadata, footer.schema_arrow, room)
                 texts = [field.name for field in footer.schema_arrow if field.type == pa.string()]
                 # A text that is repeated a million times lies there once, and is read so.
-                packed = pq.ParquetFile(file, read_dictionary=texts).read(use_threads=False)
+                rows = pq.ParquetFile(file, read_dictionary=texts, **_BY_THIS_THREAD)
+                packed = rows.read(use_threads=False)
             packed.validate(full=True)
             if sum(_n_characters(packed[name]) for name in texts) > room:
                 raise Unfit("", f"would fill more than {room:,} bytes")

@@ -86,7 +86,7 @@ def test_those_who_share_a_folder_share_its_files(cache):
     ("name", "meant"), [("cifar-10", "cifar10"), ("MNIST", "mnist"), ("tiny_imagenet", "tiny-i")]
 )
 def test_a_mistyped_name(name, meant):
-    with pytest.raises(InputError, match=f"'{name}', did you mean '{meant}") as caught:
+    with pytest.raises(InputError, match=f"'{name}'; did you mean '{meant}") as caught:
         benchmark(name)
     assert "fashion-mnist" in str(caught.value)
 

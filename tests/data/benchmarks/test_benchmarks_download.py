@@ -337,9 +337,37 @@ def test_no_connection(archived):
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/set.tar.gz"
         file = replace(archived.files[0], url=url)
-        message = refused(replace(archived, files=(file,)))
+        message = refused(replace(archived, files=(file,)), waits=download.WAITS)
     assert url in message
+    assert "no connection (Failed to establish a new connection: " in message
     assert "refused" in message
+
+
+def test_without_a_network_it_is_said_at_once(archived, site, monkeypatch):
+    def waited(seconds):
+        raise AssertionError(f"{seconds} s were waited for nothing")
+
+    monkeypatch.setattr(download.time, "sleep", waited)
+    host = replace(archived.files[0], url="http://no-such-host.invalid/set.tar.gz")
+    assert "no connection (" in refused(replace(archived, files=(host,)), waits=download.WAITS)
+    assert not site.requests
+
+
+def test_a_server_that_goes_away_meanwhile_is_waited_for(archived, site, monkeypatch):
+    site.faults = [("cut", 500_000)]
+    tries = iter([None, download._NotReachedError("no connection")])
+    whole = download._try_once
+
+    def sometimes(*arguments):
+        fault = next(tries, None)
+        if fault is not None:
+            raise fault
+        return whole(*arguments)
+
+    monkeypatch.setattr(download, "_try_once", sometimes)
+    assert_arrives(archived)
+    assert len(site.requests) == 2
+    assert next(tries, None) is None
 
 
 def test_bytes_are_taken_as_sent(plain, site):

@@ -1,6 +1,5 @@
 """The benchmarks: how each is split, what counts as truth, where its files come from and go."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from dcdc.data.cache_folder import cache_folder
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
 from dcdc.errors import InputError
+from dcdc.nearest_name import unknown
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,7 @@ class Benchmark:
 def benchmark(name: str) -> Benchmark:
     if name in BENCHMARKS:
         return BENCHMARKS[name]
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), BENCHMARKS, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else ":"
-    raise InputError(f"unknown benchmark {name!r}{hint} There are {', '.join(BENCHMARKS)}")
+    raise InputError(unknown("benchmark", name, BENCHMARKS))
 
 
 def folder_of(benchmark: Benchmark) -> Path:

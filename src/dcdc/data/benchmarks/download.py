@@ -36,7 +36,7 @@ WAITS = (1.0, 3.0, 10.0, 30.0)
 Progress = Callable[[str, int, int], None]  # (what is done, bytes so far, of how many or 0)
 
 _WAITING = "waiting for another process that gets the same"
-_TIMEOUTS = (15, 60)  # seconds to connect, and between two pieces
+_TIMEOUTS = (5, 60)  # seconds to connect, and between two pieces
 _PIECE_BYTES = 2**16
 _PASSING_STATUS = (429, 500, 502, 503, 504)
 
@@ -150,19 +150,30 @@ def _retrieve(
 def _fill(
     part: Path, file: RemoteFile, benchmark: Benchmark, tell: Progress, waits: Sequence[float]
 ) -> None:
-    """Gets what `part` lacks, in as many tries as bring something new."""
+    """Gets what `part` lacks, in as many tries as bring something new. A server that was never
+    reached is not waited for: most likely there is no network."""
     most = _size(part)
-    pauses = iter(waits)
+    pauses, was_reached = iter(waits), False
     while _size(part) < file.n_bytes:
-        fault = _try_once(part, file, benchmark, tell)
+        try:
+            fault = _try_once(part, file, benchmark, tell)
+            was_reached = True
+        except _NotReachedError as error:
+            fault = str(error)
         if fault is None:
             return
         if _size(part) > most:
             most, pauses = _size(part), iter(waits)
-        pause = next(pauses, None)
+        pause = next(pauses, None) if was_reached else None
         if pause is None:
             raise _unavailable(file, benchmark, fault)
+        if pause:
+            tell(f"{file.name}: {fault}; trying again in {pause:g} s", 0, 0)
         time.sleep(pause)
+
+
+class _NotReachedError(Exception):
+    """No connection to the server came about."""
 
 
 def _try_once(part: Path, file: RemoteFile, benchmark: Benchmark, tell: Progress) -> str | None:
@@ -203,7 +214,12 @@ def _try_once(part: Path, file: RemoteFile, benchmark: Benchmark, tell: Progress
             is_all = done == file.n_bytes or "Content-Length" in response.headers
             return None if is_all else "the connection ended early"
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-        return f"no connection, or it was cut ({_innermost(error)})"
+        cause = _innermost(error)
+        told = re.sub(r"^HTTPS?Connection\w*\(.*?\): ", "", str(cause)) or type(cause).__name__
+        faults = urllib3.exceptions
+        if isinstance(cause, faults.NewConnectionError | faults.ConnectTimeoutError):
+            raise _NotReachedError(f"no connection ({told})") from None
+        return f"the connection was cut ({told})"
 
 
 def _goes_on(headers: Mapping[str, str], start: int, sent: str, validator: str) -> bool:
@@ -220,13 +236,13 @@ def _sent_validator(headers: Mapping[str, str]) -> str:
     return etag if etag.startswith('"') else headers.get("Last-Modified", "")
 
 
-def _innermost(error: BaseException) -> str:
+def _innermost(error: Exception) -> Exception:
     """What the network said, without the libraries' wrapping."""
     inner = (getattr(error, "reason", None), *error.args)
     for cause in inner:
         if isinstance(cause, Exception):
             return _innermost(cause)
-    return re.sub(r"^HTTPS?Connection\w*\(.*?\): ", "", str(error)) or type(error).__name__
+    return error
 
 
 def _unavailable(file: RemoteFile, benchmark: Benchmark, fault: str) -> InputError:
