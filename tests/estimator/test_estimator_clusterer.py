@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -145,6 +146,14 @@ def test_verbose_prints_a_line_per_epoch(estimator, images, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[-1].startswith("[DCDC] epoch 3/3, loss ")
+
+
+def test_files_of_a_folder_that_are_left_out_are_warned_of(estimator, images, tmp_path):
+    for number, image in enumerate(images):
+        Image.fromarray(np.squeeze(image)).save(tmp_path / f"{number}.png")
+    (tmp_path / "film.mp4").touch()
+    with pytest.warns(UserWarning, match=r"left out: 1 \.mp4 \(take frames"):
+        estimator().fit(str(tmp_path))
 
 
 def dumped_and_loaded(model, tmp_path):

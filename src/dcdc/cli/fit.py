@@ -2,8 +2,9 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -179,11 +180,10 @@ class _Manner:
     report: bool
     processes: "Processes"
 
-    def read(self, data: "DataConfig", largest_side: int | None = None) -> "Data":
+    def read(self, data: "DataConfig", **how: Any) -> "Data":
         from dcdc.cli.reading import read_configured
 
-        limits = {} if largest_side is None else {"largest_side": largest_side}
-        return read_configured(data, self.processes, **limits, quiet=self.quiet)
+        return read_configured(data, self.processes, **how, quiet=self.quiet)
 
 
 def _start(
@@ -197,7 +197,12 @@ def _start(
 ) -> None:
     from dcdc.prepare.prepare_run import prepare_run
 
-    prepared = prepare_run(source, overrides, manner.processes, read=manner.read)
+    readings = count()
+
+    def read(data: "DataConfig", largest_side: int) -> "Data":
+        return manner.read(data, largest_side=largest_side, again=next(readings) > 0)
+
+    prepared = prepare_run(source, overrides, manner.processes, read=read)
     _require_fitting(manner.methods, prepared)
     if fine_tune:
         _require_pretrained(prepared.config.network.backbone)

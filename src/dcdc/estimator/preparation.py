@@ -1,10 +1,12 @@
 """From an estimator's parameters and X to a run that is ready to train."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, VectorSet
+from dcdc.data.left_out import told
 from dcdc.errors import InputError
 from dcdc.estimator.given_backbone import spec_of
 from dcdc.estimator.inputs import Source, read_first
@@ -29,6 +31,9 @@ def prepare(
 
     def checked(data: Data) -> Data:
         _require_enough(data, parameters["n_clusters"])
+        left_out = getattr(data, "left_out", {})
+        if left_out:
+            warnings.warn(f"left out: {told(left_out)}", UserWarning, stacklevel=2)
         if isinstance(data, VectorSet):
             require_meaning(wanted, parameters["preset"])
         return data
