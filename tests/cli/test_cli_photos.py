@@ -31,3 +31,61 @@ def test_what_is_left_out_is_told_once_even_in_quiet(dcdc, finished, photos, tin
     code, _, err = dcdc("predict", finished, photos)
     assert code == 0
     assert err == LEFT_OUT
+
+
+def test_the_number_of_clusters_is_asked_for_before_anything_is_decoded(dcdc, photos, tmp_path):
+    (photos / "damaged.png").write_bytes(b"no image")
+    code, _, err = dcdc("fit", photos)
+    assert (code, err) == (
+        2,
+        "dcdc: nothing says how many clusters to find: give --clusters 5 for a first look at 49 "
+        "images\n",
+    )
+    code, _, err = dcdc("fit", photos, "--clusters", "auto")
+    assert (code, err) == (
+        2,
+        "dcdc: --clusters auto is no number of clusters: give a whole number; a first guess is the "
+        "square root of half as many as there are images, --clusters 13 for 338, or --clusters "
+        "classes where there are classes\n",
+    )
+    code, _, err = dcdc("fit", photos, "--clusters", "classes")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "the images have no classes to count: give --clusters 5 for a first look" in err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def albums(photos):
+    for index, file in enumerate(sorted(photos.glob("*.png"))):
+        album = photos / ("2019 Iceland", "phone")[index % 2]
+        album.mkdir(exist_ok=True)
+        file.rename(album / file.name)
+    return photos
+
+
+@pytest.mark.parametrize("verb", ["fit", "compare"])
+def test_sub_folders_do_not_say_how_many_clusters_there_are(dcdc, albums, verb):
+    code, _, err = dcdc(verb, albums)
+    assert code == 2
+    assert err.splitlines()[-1] == (
+        "dcdc: nothing says how many clusters to find: give --clusters 5 for a first look at 48 "
+        "images, or --clusters classes for one for each of 2 sub-folders"
+    )
+
+
+def test_sub_folders_score_unless_that_is_undone(dcdc, albums, tiny_flags):
+    run = ["--run", "new", "--overwrite", "--no-report"]
+    code, out, err = dcdc("fit", albums, *tiny_flags, *run)
+    assert code == 0
+    told = "classes are its sub-folders (2019 Iceland, phone), for scores alone; else --target none"
+    assert told in err.splitlines()
+    assert "2 classes to score against, 3 clusters to find" in err
+    assert "ACC" in out.splitlines()[0]
+    code, out, err = dcdc("fit", albums, *tiny_flags, *run, "--target", "none")
+    assert code == 0
+    assert "sub-folders" not in err
+    assert "no classes to score against, 3 clusters to find" in err
+    assert "no targets" in out
+    code, _, err = dcdc("fit", albums, *tiny_flags, *run, "--clusters", "classes")
+    assert code == 0
+    assert "2 clusters to find" in err

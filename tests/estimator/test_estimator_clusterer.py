@@ -156,6 +156,18 @@ def test_files_of_a_folder_that_are_left_out_are_warned_of(estimator, images, tm
         estimator().fit(str(tmp_path))
 
 
+def test_sub_folders_are_counted_only_where_that_is_asked_for(estimator, images, tmp_path):
+    for number, image in enumerate(images):
+        album = tmp_path / ("2019 Iceland", "phone")[number % 2]
+        album.mkdir(exist_ok=True)
+        Image.fromarray(np.squeeze(image)).save(album / f"{number}.png")
+    with pytest.raises(InputError, match=r"nothing says how many .* n_clusters='classes' for one"):
+        estimator(n_clusters=None).fit(tmp_path)
+    with pytest.raises(InputError, match="n_clusters='auto' is no number of clusters"):
+        estimator(n_clusters="auto").fit(tmp_path)
+    assert len(estimator(n_clusters="classes").fit(tmp_path).cluster_sizes_) == 2
+
+
 def dumped_and_loaded(model, tmp_path):
     joblib.dump(model, tmp_path / "model")
     return joblib.load(tmp_path / "model")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
+from dcdc.cli.arguments import (
+    Clusters,
+    Quiet,
+    Report,
+    Settings,
+    Target,
+    name_of_source,
+    number_of_clusters,
+)
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
@@ -37,7 +45,7 @@ def fit(
             "needed with --resume.",
         ),
     ] = None,
-    clusters: Annotated[int | None, typer.Option(help="Number of clusters.")] = None,
+    clusters: Clusters = None,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
@@ -89,7 +97,7 @@ def fit(
 ) -> None:
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
-        "n_clusters": clusters,
+        "n_clusters": number_of_clusters(clusters),
         "heads.epochs": epochs,
         "heads.batch_size": batch_size,
         "train.device": device,
@@ -109,6 +117,7 @@ def fit(
 
     from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
+    from dcdc.prepare.cluster_number import by_number
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.pretrained_choice import from_scratch
 
@@ -118,7 +127,8 @@ def fit(
         preset_name,
         {} if config_file is None else read_toml(config_file),
     )
-    asked = from_scratch(overrides).alone()
+    plain = by_number(from_scratch(overrides))
+    asked = plain.alone()
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
@@ -137,7 +147,7 @@ def fit(
             return goes_on
 
         if processes.broadcast_value(claim):
-            _resume(run_path, overrides, folder, manner)
+            _resume(run_path, plain, folder, manner)
         else:
             _start(source, run_path, overrides, folder, manner, fine_tune=fine_tune)
 
@@ -354,9 +364,13 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
         counts.append(f"{len(extra):,} more for the over-clustering head alone")
     if image_set.skipped:
         counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
-    column = f" (column {config.data.target})" if config.data.target else ""
+    column = f" (column {config.data.target})" if config.data.target and image_set.n_classes else ""
     counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
+    if getattr(image_set, "by_folder", False):
+        some = ", ".join(image_set.class_names[:3])
+        more = ", ..." if len(image_set.class_names) > 3 else ""
+        note(f"classes are its sub-folders ({some}{more}), for scores alone; else --target none")
     if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
         for value, change in explained(config):

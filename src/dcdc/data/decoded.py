@@ -105,6 +105,7 @@ def _image_set(
             listing.targets,
             listing.class_names,
             left_out=listing.left_out,
+            by_folder=listing.by_folder,
         )
     kept = np.delete(np.arange(len(listing)), [row for row, _ in skipped])
     targets, class_names = listing.targets, listing.class_names
@@ -113,7 +114,15 @@ def _image_set(
         targets = targets.astype(np.int64)
         class_names = tuple(class_names[code] for code in codes)
     names = tuple(listing.names[row] for row in kept.tolist())
-    return ImageSet(images, names, targets, class_names, found, left_out=listing.left_out)
+    return ImageSet(
+        images,
+        names,
+        targets,
+        class_names,
+        found,
+        left_out=listing.left_out,
+        by_folder=listing.by_folder,
+    )
 
 
 def _shape(listing: Listing, size: int | None, largest: int) -> Shape:

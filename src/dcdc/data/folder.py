@@ -25,11 +25,11 @@ def image_extensions() -> tuple[str, ...]:
     return (*IMAGE_EXTENSIONS, *(heic.EXTENSIONS if heic.is_readable() else ()))
 
 
-def list_folder(folder: Path) -> Listing:
+def list_folder(folder: Path, *, with_classes: bool = True) -> Listing:
     """Every image below `folder`, in the order of their relative paths, which are their names.
 
     The first-level sub-folder is the class if there are at least two and no image lies beside
-    them.
+    them, unless it is to have none.
     """
     root = folder.resolve()
     left_out: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def list_folder(folder: Path) -> Listing:
             yield file_inside(root, name) if row in doubtful else root / name
 
     names = tuple(map(utf8_name, files))
-    targets, class_names = _classes(names)
+    targets, class_names = _classes(names) if with_classes else (None, ())
     return Listing(
         where=str(folder),
         names=names,
@@ -73,6 +73,7 @@ def list_folder(folder: Path) -> Listing:
         class_names=class_names,
         file_of=lambda row: root / files[row],
         left_out=left_out,
+        by_folder=targets is not None,
     )
 
 

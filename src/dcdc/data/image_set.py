@@ -38,6 +38,8 @@ class ImageSet:
     """The built-in name, where the images are such a set."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Files of the source that are no images to read here, counted by kind."""
+    by_folder: bool = False
+    """Whether the classes are sub-folders, which may mean something else: years, or phones."""
 
     def __post_init__(self) -> None:
         images, targets = self.images, self.targets

@@ -34,6 +34,8 @@ class Listing:
     """Where the file of a row lies, for sources whose images are files."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Other files beside the images, counted by kind (`dcdc.data.left_out`)."""
+    by_folder: bool = False
+    """Whether the classes are sub-folders, which may mean something else: years, or phones."""
 
     def __post_init__(self) -> None:
         assert len(self.names) >= 1
