@@ -1,5 +1,7 @@
 """`dcdc fit photos/` as a person with a folder of photos meets it."""
 
+import re
+
 import pytest
 from PIL import Image
 
@@ -89,3 +91,21 @@ def test_sub_folders_score_unless_that_is_undone(dcdc, albums, tiny_flags):
     code, _, err = dcdc("fit", albums, *tiny_flags, *run, "--clusters", "classes")
     assert code == 0
     assert "2 clusters to find" in err
+
+
+def drawn(text: str) -> list[str]:
+    """Lines of bars as a terminal shows them, one after the other."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return [line for line in re.split(r"[\r\n]+", plain) if "━" in line]
+
+
+def test_bar_count_and_time_left_are_never_cut(on_terminal, photos, tiny_flags, tmp_path):
+    flags = (*tiny_flags, "--epochs", "12", "--run", tmp_path / "r", "--no-report")
+    text = on_terminal("fit", photos, *flags, columns=80)
+    lines = [line for line in drawn(text) if "epoch" in line]
+    assert len(lines) >= 2
+    for line in lines:
+        assert re.match(r"epoch \d+/12 [━╸╺]{20} +\d+/\d+ \d:\d\d:\d\d", line), line
+        assert len(line) <= 80
+    assert any(re.search(r"(over|cluster)\.sample", line) for line in lines)
+    assert re.search(r"\nthis takes about \d+ (s|min) here\r", text)

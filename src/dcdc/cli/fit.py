@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
+    from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.run import Baseline, RunResult
@@ -205,6 +206,8 @@ def _start(
     *,
     fine_tune: bool,
 ) -> None:
+    from dcdc.cli.recipe_lines import in_words
+    from dcdc.prepare.duration import expected_duration
     from dcdc.prepare.prepare_run import prepare_run
 
     readings = count()
@@ -216,9 +219,13 @@ def _start(
     _require_fitting(manner.methods, prepared)
     if fine_tune:
         _require_pretrained(prepared.config.network.backbone)
-    if folder is not None:
+    expected = None
+    if folder is not None and not manner.quiet:
         _announce(prepared, manner)
-    _train(prepared.config, prepared.images, folder, run_path, False, manner)
+        expected = expected_duration(prepared.config, prepared.images)
+    if expected is not None:
+        note(f"this takes about {in_words(expected.total)} here")
+    _train(prepared.config, prepared.images, folder, run_path, False, manner, expected)
 
 
 def _resume(
@@ -251,6 +258,7 @@ def _train(
     run_path: Path,
     resume: bool,
     manner: "_Manner",
+    expected: "Duration | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.progress import watching
@@ -258,7 +266,9 @@ def _train(
 
     try:
         with ExitStack() as watchers:
-            observer: Observer = watchers.enter_context(watching(quiet=manner.quiet))
+            observer: Observer = watchers.enter_context(
+                watching(quiet=manner.quiet, expected=expected)
+            )
             if manner.tensorboard and folder is not None:
                 observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(
@@ -348,8 +358,6 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     from dcdc.cli.reading import described
     from dcdc.cli.recipe_lines import backbone_lines, batch, copies, explained, length
 
-    if manner.quiet:
-        return
     config, image_set = prepared.config, prepared.images
     if prepared.passed_over is not None:
         name = prepared.passed_over
