@@ -70,6 +70,22 @@ def test_who_watches_hears_of_every_image(config, tiny_set, monkeypatch):
     assert heard == [("learning patches", done, 48) for done in (20, 40, 48)]
 
 
+def test_copies_of_few_images_are_trusted_less(config, tiny_set, monkeypatch):
+    """Directions that seemed steady on the copies that were seen are not on others."""
+
+    def found():
+        training = built(config, few)
+        initialise_backbone(training.trainer.context)
+        return steadiness(training.model.network, perturbed_copy(config, n_repeats=1), few)
+
+    random = np.random.default_rng(0)
+    noise = random.integers(0, 60, tiny_set.images.shape)
+    few = from_arrays((tiny_set.images // 2 + noise).astype(np.uint8), targets=tiny_set.targets)
+    of_few = found()
+    monkeypatch.setattr("dcdc.engine.patch_dictionary._FEW", 0)
+    assert of_few > 1.05 * found()
+
+
 def test_one_seed_one_dictionary_and_another_seed_another(config, tiny_set):
     def dictionary(seed):
         training = built(with_values(config, {"train.seed": seed}), tiny_set)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dcdc.data.store import Store
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.discriminant import discriminant_directions
+from dcdc.engine.discriminant import FLOOR, discriminant_directions
 from dcdc.networks.patches import N_FEATURES, N_PATCHES, PatchBackbone, even_patches
 from dcdc.runtime.device import library_threads
 from dcdc.runtime.seeding import derive_generator
@@ -25,6 +25,8 @@ _N_SAMPLED = 40_000
 _CHUNK = 250
 _SOFTENED = 0.1
 """Added to the variance of whitened patches: what hardly varies is noise."""
+_FEW, _FLOOR_OF_FEW = 1_000, 0.1
+"""Copies of fewer images do not say well which of 1,600 answers stay the same (docs/log.md)."""
 
 
 def initialise_patch_backbone(context: TrainingContext) -> None:
@@ -75,7 +77,8 @@ def initialise_patches(
             n_seen += len(chunk)
             progress(n_seen, len(rows))
 
-    discriminant = discriminant_directions(answers(), N_FEATURES)
+    floor = _FLOOR_OF_FEW if len(rows) < _FEW else FLOOR
+    discriminant = discriminant_directions(answers(), N_FEATURES, floor)
     # Fewer than the backbone has where there are fewer images; the rest stay as they were drawn.
     n = discriminant.directions.shape[1]
     backbone.dense.weight[:n] = discriminant.directions.T.to(backbone.dense.weight)

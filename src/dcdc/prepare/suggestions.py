@@ -46,8 +46,6 @@ def has_gpu(device: str) -> bool:
     return pick_device(device).type != "cpu"
 
 
-FEWEST_FOR_PATCHES = 1_000
-"""Images: copies of fewer do not say which of 1,600 answers stay the same."""
 FEWEST_FOR_CONTRAST = 2_000
 """Images: features by instance contrast were tried on 13,000 and more."""
 
@@ -55,17 +53,17 @@ FEWEST_FOR_CONTRAST = 2_000
 def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; on a CPU, where
-    there are enough of them, a dictionary of patches, which takes minutes. For others the batch
-    grows with the clusters, as the paper argues; tiny images, and all on a CPU, take the small
-    backbone; grey images, where a mirror image may mean something else, are turned and shifted
-    instead of flipped and recoloured; epochs fall as images grow in number, further on a CPU.
-    Features come first and the cluster head starts by K-Means on them.
+    Many photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; all photos on a
+    CPU a dictionary of patches, which takes seconds for hundreds and minutes for thousands. For
+    others the batch grows with the clusters, as the paper argues; tiny images, and grey ones on a
+    CPU, take the small backbone; grey images, where a mirror image may mean something else, are
+    turned and shifted instead of flipped and recoloured; epochs fall as images grow in number,
+    further on a CPU. Features come first and the cluster head starts by K-Means on them.
     """
     tiny = side <= TINY
     if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
         return _for_photos(n_images, side, n_clusters)
-    if not on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_PATCHES:
+    if not on_gpu and not tiny and channels == 3:
         return _by_patches(n_images, n_clusters)
     n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
     if tiny:
@@ -127,7 +125,7 @@ def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
         phases=(
             Heads(
                 epochs=3,
-                batch_size=max(256, min(5 * n_clusters, n_images // 2)),
+                batch_size=max(2, min(max(256, 5 * n_clusters), n_images // 2)),
                 n_repeats=1,
                 order="joint",
                 initialisation="spherical-k-means",
