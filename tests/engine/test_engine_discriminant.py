@@ -13,7 +13,7 @@ def some_copies(n_images=60, n_features=5, n_copies=3, seed=0):
     return torch.from_numpy((places + shaken).astype(np.float32))
 
 
-def by_loops(copies, n):
+def by_loops(copies, n, floor=FLOOR):
     """Fisher's directions by scipy, from sums over images and copies one by one."""
     from scipy.linalg import eigh
 
@@ -27,18 +27,18 @@ def by_loops(copies, n):
         for c in range(n_copies):
             apart = copies[c, i] - means[i]
             within += np.outer(apart, apart) / (n_images * (n_copies - 1))
-    within += FLOOR * np.trace(within) / n_features * np.eye(n_features)
+    within += floor * np.trace(within) / n_features * np.eye(n_features)
     axes = eigh(between, within)[1][:, -n:]
     return np.stack([(mean - middle) @ axes for mean in means])
 
 
-@pytest.mark.parametrize("n", [1, 3, 5])
-def test_fishers_directions_as_loops_find_them(n):
+@pytest.mark.parametrize(("n", "floor"), [(1, FLOOR), (3, FLOOR), (5, FLOOR), (3, 0.1)])
+def test_fishers_directions_as_loops_find_them(n, floor):
     copies = some_copies()
-    found = discriminant_directions([copies], n).along()
+    found = discriminant_directions([copies], n, floor).along()
     assert found.shape == (60, n)
     assert found.dtype == np.float32
-    expected = by_loops(copies, n)
+    expected = by_loops(copies, n, floor)
     np.testing.assert_allclose(abs(found), abs(expected), rtol=2e-3, atol=2e-3)
 
 

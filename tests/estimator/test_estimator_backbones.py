@@ -77,7 +77,7 @@ def test_nobody_named_one_so_it_is_chosen_as_on_the_command_line(monkeypatch):
     chosen = model_of(settings=settings, epochs=1).fit(IMAGES[:8]).config_.network
     assert (chosen.backbone, chosen.frozen) == ("efficientnet-lite0", True)
     scratch = model_of(backbone="scratch", settings=None, epochs=2).fit(IMAGES[:8])
-    assert (scratch.config_.network.backbone, scratch.config_.network.frozen) == ("small", False)
+    assert (scratch.config_.network.backbone, scratch.config_.network.frozen) == ("patches", False)
 
 
 @pytest.mark.usefixtures("by_efficientnet")

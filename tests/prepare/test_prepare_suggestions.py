@@ -19,7 +19,7 @@ def test_suggestions_are_valid_and_fit_the_images(n_images, n_clusters, side, ch
     for batch_size in batch_sizes(config).values():
         assert 2 <= batch_size <= n_images
     assert heads_of(config).neighbours < n_images
-    of_patches = not on_gpu and side > 16 and channels == 3 and n_images >= 1_000
+    of_patches = not on_gpu and side > 16 and channels == 3  # however few they are
     assert (config.network.backbone == "patches") == of_patches
     assert (config.network.backbone == "small") == (side <= 16 or not (on_gpu or of_patches))
     assert (config.augment.flip > 0) == (channels == 3)

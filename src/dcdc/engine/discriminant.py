@@ -30,10 +30,11 @@ class Discriminant(NamedTuple):
         return found
 
 
-def discriminant_directions(chunks: Iterable[Tensor], n: int) -> Discriminant:
+def discriminant_directions(chunks: Iterable[Tensor], n: int, floor: float = FLOOR) -> Discriminant:
     """The n most discriminant, or as many as there are features, and less than there are images.
 
-    A chunk: the features of each of r copies of some images, r x images x F.
+    A chunk: the features of each of r copies of some images, r x images x F. With a higher `floor`
+    the variance of copies is trusted less.
     """
     means: list[Tensor] = []
     within = torch.zeros((), dtype=torch.float64)
@@ -48,7 +49,7 @@ def discriminant_directions(chunks: Iterable[Tensor], n: int) -> Discriminant:
     middle = every.mean(dim=0)
     centred = every - middle
     variances, axes = torch.linalg.eigh(within / max(n_spare, 1))
-    least = FLOOR * variances.mean().clamp_min(torch.finfo(torch.float32).tiny)
+    least = floor * variances.mean().clamp_min(torch.finfo(torch.float32).tiny)
     whitening = axes / (variances.clamp_min(0) + least).sqrt()
     between = (centred.T @ centred).double() / len(centred)
     _, most_discriminant = torch.linalg.eigh(whitening.T @ between @ whitening)

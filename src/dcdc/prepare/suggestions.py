@@ -7,7 +7,6 @@ from dcdc.data import Data, VectorSet
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
 from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, our_recipe
-from dcdc.prepare.resolve import count_clusters
 from dcdc.runtime.device import pick_device
 
 TINY = 16
@@ -16,7 +15,7 @@ TINY = 16
 
 def suggest_for(
     image_set: Data,
-    n_clusters: int | None,
+    n_clusters: int,
     device: str,
     *,
     pretrained: str | None = None,
@@ -24,18 +23,16 @@ def suggest_for(
 ) -> RunConfig:
     """`pretrained`: the backbone whose features to take, frozen or fine-tuned."""
     if isinstance(image_set, VectorSet):
-        found = count_clusters(n_clusters, image_set)
-        config = on_features(image_set.n_images, found, VECTORS)
+        config = on_features(image_set.n_images, n_clusters, VECTORS)
         return _quick(config) if image_set.vectors.size <= FEW_NUMBERS else config
     if pretrained is not None:
-        found = count_clusters(n_clusters, image_set)
         chosen = fine_tuned if fine_tune else on_features
-        return chosen(image_set.n_images, found, pretrained)
+        return chosen(image_set.n_images, n_clusters, pretrained)
     return suggest(
         n_images=image_set.n_images,
         side=image_set.side,
         channels=image_set.channels,
-        n_clusters=count_clusters(n_clusters, image_set),
+        n_clusters=n_clusters,
         on_gpu=has_gpu(device),
     )
 
@@ -49,8 +46,6 @@ def has_gpu(device: str) -> bool:
     return pick_device(device).type != "cpu"
 
 
-FEWEST_FOR_PATCHES = 1_000
-"""Images: copies of fewer do not say which of 1,600 answers stay the same."""
 FEWEST_FOR_CONTRAST = 2_000
 """Images: features by instance contrast were tried on 13,000 and more."""
 
@@ -58,17 +53,17 @@ FEWEST_FOR_CONTRAST = 2_000
 def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    Photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; on a CPU, where
-    there are enough of them, a dictionary of patches, which takes minutes. For others the batch
-    grows with the clusters, as the paper argues; tiny images, and all on a CPU, take the small
-    backbone; grey images, where a mirror image may mean something else, are turned and shifted
-    instead of flipped and recoloured; epochs fall as images grow in number, further on a CPU.
-    Features come first and the cluster head starts by K-Means on them.
+    Many photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; all photos on a
+    CPU a dictionary of patches, which takes seconds for hundreds and minutes for thousands. For
+    others the batch grows with the clusters, as the paper argues; tiny images, and grey ones on a
+    CPU, take the small backbone; grey images, where a mirror image may mean something else, are
+    turned and shifted instead of flipped and recoloured; epochs fall as images grow in number,
+    further on a CPU. Features come first and the cluster head starts by K-Means on them.
     """
     tiny = side <= TINY
     if on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_CONTRAST:
         return _for_photos(n_images, side, n_clusters)
-    if not on_gpu and not tiny and channels == 3 and n_images >= FEWEST_FOR_PATCHES:
+    if not on_gpu and not tiny and channels == 3:
         return _by_patches(n_images, n_clusters)
     n_steps, fewest_epochs = (20_000, 20) if on_gpu else (1_500, 4)
     if tiny:
@@ -130,7 +125,7 @@ def _by_patches(n_images: int, n_clusters: int) -> RunConfig:
         phases=(
             Heads(
                 epochs=3,
-                batch_size=max(256, min(5 * n_clusters, n_images // 2)),
+                batch_size=max(2, min(max(256, 5 * n_clusters), n_images // 2)),
                 n_repeats=1,
                 order="joint",
                 initialisation="spherical-k-means",
