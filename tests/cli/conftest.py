@@ -32,13 +32,13 @@ def dcdc(monkeypatch, capfd, tmp_path):
 def on_terminal():
     """What a command shows on a real pseudo-terminal, as a person has it."""
 
-    def shown_by(*arguments: object) -> str:
+    def shown_by(*arguments: object, columns: int = 200) -> str:
         reader, writer = pty.openpty()
         process = subprocess.Popen(
             [sys.executable, "-m", "dcdc", *map(str, arguments)],
             stderr=writer,
             stdout=subprocess.DEVNULL,
-            env=os.environ | {"TERM": "xterm", "COLUMNS": "200"},
+            env=os.environ | {"TERM": "xterm", "COLUMNS": str(columns)},
         )
         os.close(writer)
         shown = b""

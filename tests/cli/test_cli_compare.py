@@ -161,7 +161,7 @@ def test_a_folder_of_another_comparison_is_left_alone(dcdc, tiny_file, tmp_path)
             "data.size is no setting of one method: use --size",
         ),
         (("FILE", "--out", "FILE"), "is a file: give a folder"),
-        (("BLIND",), "no classes to count: say how many --clusters"),
+        (("BLIND",), "nothing says how many clusters to find: give --clusters 5 for a first"),
         (("FLAT", "--clusters", "2"), "all 20 images are the same"),
     ],
 )

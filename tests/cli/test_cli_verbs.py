@@ -262,7 +262,8 @@ def test_a_folder_of_photos_is_one_argument(dcdc, tmp_path, tiny_set):
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels[..., 0]).save(folder / f"{index}.png")
     code, out, err = dcdc(
-        *("fit", "photos", "--epochs", "6", "--set", "heads.over_clustering_first=3"),
+        *("fit", "photos", "--clusters", "3", "--epochs", "6"),
+        *("--set", "heads.over_clustering_first=3"),
         "--no-report",
     )
     assert code == 0, err

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from dcdc.data import heic
 from dcdc.data.decode import decode_image
 from dcdc.data.folder import files_below, list_folder
+from dcdc.data.left_out import NO_IMAGES, told
 from dcdc.data.listing import BadImage
 from dcdc.errors import InputError
 from dcdc.printable import file_name
@@ -50,6 +52,33 @@ def test_flat_folder_in_sorted_order_without_targets(tmp_path):
     assert (found.targets, found.class_names) == (None, ())
 
 
+def test_what_is_left_out_is_counted_by_kind(tmp_path, monkeypatch):
+    monkeypatch.setattr(heic, "is_readable", lambda: False)
+    write(tmp_path / "a.png")
+    write(tmp_path / "b.jpg").rename(tmp_path / "b.jfif")
+    others = ["1.heic", "2.HEIC", "film/3.mp4", "raw/4.CR2", "notes.txt", "no-extension", "x.xmp"]
+    ignored = ["Thumbs.db", "desktop.ini", ".DS_Store", "._a.jpg", ".hidden/5.heic"]
+    for name in others + ignored:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    found = list_folder(tmp_path)
+    assert list(found.names) == ["a.png", "b.jfif"]
+    assert dict(found.left_out) == {"heic": 2, "mp4": 1, "cr2": 1, NO_IMAGES: 3}
+    assert told(found.left_out) == (
+        "2 .heic (pip install 'dcdc[heic]' to read them), 1 .cr2 (export them as JPEG), "
+        "1 .mp4 (take frames of them, by ffmpeg say), 3 files that are no images"
+    )
+    monkeypatch.setattr(heic, "is_readable", lambda: True)
+    assert "heic" not in list_folder(tmp_path).left_out
+
+
+def test_a_folder_of_nothing_else_says_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(heic, "is_readable", lambda: False)
+    (tmp_path / "1.heic").write_bytes(b"x")
+    line = refused(tmp_path)
+    assert f"no image in folder {tmp_path}, but 1 .heic (pip install 'dcdc[heic]'" in line
+
+
 def test_nested_folders_in_the_order_of_whole_paths(tmp_path):
     names = ["a b/1.png", "a-z.png", "a.png", "a/b.png", "a/b/2.png", "a/b/c/3.png", "a0/4.png"]
     for value, name in enumerate(names):
@@ -90,7 +119,7 @@ def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
 def test_folders_without_an_image(tmp_path):
     assert "no image" in refused(tmp_path)
     (tmp_path / "notes.txt").touch()
-    assert "jpg, jpeg, png, webp, avif, tif, tiff, gif, bmp" in refused(tmp_path)
+    assert "jpg, jpeg, jfif, png, webp, avif, tif, tiff, gif, bmp" in refused(tmp_path)
     write(tmp_path / "a.png")
     assert "No such file" in refused(tmp_path / "gone")
     assert "Not a directory" in refused(tmp_path / "a.png")

@@ -1,5 +1,7 @@
 """Dictionary and first features from images: once, before the first step of a run."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -53,6 +55,19 @@ def test_features_are_steadier_than_those_of_a_dense_layer_at_random(config, tin
     before = steadiness(*seen)
     initialise_backbone(training.trainer.context)
     assert steadiness(*seen) > 2 * before
+
+
+def test_who_watches_hears_of_every_image(config, tiny_set, monkeypatch):
+    class Watching(SilentObserver):
+        @contextmanager
+        def counting(self, what):
+            yield lambda done, total: heard.append((what, done, total))
+
+    heard = []
+    monkeypatch.setattr("dcdc.engine.patch_dictionary._CHUNK", 20)
+    training = build_training(resolve(config, tiny_set), tiny_set, Watching(), None)
+    initialise_backbone(training.trainer.context)
+    assert heard == [("learning patches", done, 48) for done in (20, 40, 48)]
 
 
 def test_one_seed_one_dictionary_and_another_seed_another(config, tiny_set):

@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -145,6 +146,26 @@ def test_verbose_prints_a_line_per_epoch(estimator, images, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[-1].startswith("[DCDC] epoch 3/3, loss ")
+
+
+def test_files_of_a_folder_that_are_left_out_are_warned_of(estimator, images, tmp_path):
+    for number, image in enumerate(images):
+        Image.fromarray(np.squeeze(image)).save(tmp_path / f"{number}.png")
+    (tmp_path / "film.mp4").touch()
+    with pytest.warns(UserWarning, match=r"left out: 1 \.mp4 \(take frames"):
+        estimator().fit(str(tmp_path))
+
+
+def test_sub_folders_are_counted_only_where_that_is_asked_for(estimator, images, tmp_path):
+    for number, image in enumerate(images):
+        album = tmp_path / ("2019 Iceland", "phone")[number % 2]
+        album.mkdir(exist_ok=True)
+        Image.fromarray(np.squeeze(image)).save(album / f"{number}.png")
+    with pytest.raises(InputError, match=r"nothing says how many .* n_clusters='classes' for one"):
+        estimator(n_clusters=None).fit(tmp_path)
+    with pytest.raises(InputError, match="n_clusters='auto' is no number of clusters"):
+        estimator(n_clusters="auto").fit(tmp_path)
+    assert len(estimator(n_clusters="classes").fit(tmp_path).cluster_sizes_) == 2
 
 
 def dumped_and_loaded(model, tmp_path):

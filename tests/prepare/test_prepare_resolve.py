@@ -72,7 +72,7 @@ def test_a_batch_is_the_phases_own_or_that_of_the_one_before(tiny_config):
 
 def test_without_classes_the_number_of_clusters_must_be_said(tiny_set):
     unlabelled = replace(tiny_set, targets=None, class_names=())
-    with pytest.raises(InputError, match="say by n_clusters how many clusters to find"):
+    with pytest.raises(InputError, match="nothing says how many clusters to find: give n_clusters"):
         resolve(RunConfig(), unlabelled)
 
 

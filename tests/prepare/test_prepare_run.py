@@ -76,14 +76,15 @@ def test_a_file_of_a_sets_name_is_not_that_set(tmp_path, monkeypatch, tiny_set):
     monkeypatch.chdir(tmp_path)
     Path("digits").mkdir()
     for source in (Path("digits"), "./digits"):
-        prepared = prepare_run(source, Overrides(ON_CPU), read=lambda *_: tiny_set)
+        asked = Overrides(ON_CPU | {"n_clusters": 3})
+        prepared = prepare_run(source, asked, read=lambda *_: tiny_set)
         assert prepared.recipe is None
 
 
 def test_images_that_no_preset_knows_suggest_their_settings(tiny_set):
     prepared = prepare_run(tiny_set, Overrides(ON_CPU))
     assert (prepared.recipe, prepared.passed_over) == (None, None)
-    suggested = with_values(suggest_for(tiny_set, None, "cpu"), ON_CPU)
+    suggested = with_values(suggest_for(tiny_set, 3, "cpu"), ON_CPU)
     assert prepared.config == resolve(suggested, tiny_set)
     many = prepare_run(tiny_set, Overrides(ON_CPU | {"n_clusters": 5})).config
     assert many.network == replace(prepared.config.network)

@@ -15,9 +15,21 @@ Data = Annotated[
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, such as runs/digits.")]
 DeviceName = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Clusters = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        metavar="NUMBER",
+        help="How many clusters to find; classes: one for each class, or sub-folder, of DATA.",
+    ),
+]
 Target = Annotated[
     str | None,
-    typer.Option("--target", help="Label column of Parquet or of a list, to score against."),
+    typer.Option(
+        "--target",
+        help="Label column of Parquet or of a list, to score against; none: no labels, nor those "
+        "of sub-folders.",
+    ),
 ]
 Column = Annotated[
     str | None,
@@ -32,6 +44,14 @@ Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, results alone.")]
+
+
+def number_of_clusters(text: str | None) -> int | str | None:
+    """What is no number is told of later, with all that it could be."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return text
 
 
 def name_of_source(source: str) -> str:

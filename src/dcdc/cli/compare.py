@@ -9,7 +9,16 @@ import typer
 from rich.table import Table as Grid
 from rich.text import Text
 
-from dcdc.cli.arguments import Data, DeviceName, OnBad, Quiet, Target, name_of_source
+from dcdc.cli.arguments import (
+    Clusters,
+    Data,
+    DeviceName,
+    OnBad,
+    Quiet,
+    Target,
+    name_of_source,
+    number_of_clusters,
+)
 from dcdc.cli.compared_features import (
     features_to_compare,
     fitting_methods,
@@ -28,7 +37,7 @@ from dcdc.cli.experiments import (
     print_grid,
 )
 from dcdc.cli.words import COMPARE, in_words
-from dcdc.config import RunConfig, with_values
+from dcdc.config import RunConfig
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
@@ -54,9 +63,7 @@ def compare(
     ] = _ALL,
     seeds: Annotated[int, typer.Option(help="Runs of each method.")] = 1,
     first_seed: FirstSeed = 0,
-    clusters: Annotated[
-        int | None, typer.Option(help="How many clusters to find; default one for each class.")
-    ] = None,
+    clusters: Clusters = None,
     backbone: Annotated[
         str | None,
         typer.Option(
@@ -103,6 +110,9 @@ def compare(
     from dcdc.experiments.method_process import Children
     from dcdc.experiments.method_runs import plan, read_settings
     from dcdc.experiments.rows import summarise
+    from dcdc.methods.registry import check_task
+    from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes
+    from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS
     from dcdc.prepare.pretrained_choice import SCRATCH
@@ -112,7 +122,7 @@ def compare(
     read_settings(settings or (), names)  # refuses before minutes go into reading images
     _check_dataset(dataset)
     flags = {
-        "n_clusters": clusters,
+        "n_clusters": number_of_clusters(clusters),
         "train.device": device,
         "data.size": size,
         "data.target": target,
@@ -120,7 +130,8 @@ def compare(
         "data.on_bad": on_bad,
         "data.source": data,
     }
-    asked = with_values(RunConfig(), {k: v for k, v in flags.items() if v is not None})
+    overrides = Overrides({k: v for k, v in flags.items() if v is not None})
+    asked = by_number(overrides).over(RunConfig())
     pick_device(device)
     n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)
     asked = replace(asked, data=with_label_column(asked.data, n_classes))
@@ -129,7 +140,8 @@ def compare(
     folder = out or Path("runs") / "compare" / name
     refuse_if_locked(folder, _ELSEWHERE)  # before minutes go into reading images
     images = read_compared(device, asked.data, backbone, quiet=quiet)
-    n_clusters = _n_clusters(asked, images)
+    n_clusters = count_clusters(asked.n_clusters, images, by_classes=is_by_classes(overrides))
+    check_task(images, n_clusters)
     given, features = features_to_compare(images, backbone, n_clusters, device, quiet=quiet)
     chosen = fitting_methods(names, given, all_of_them=methods == _ALL)
     values = read_settings(settings or (), chosen)
@@ -169,16 +181,6 @@ def _check_dataset(name: str | None) -> None:
             f"unknown data set {name!r}{nearest(name, BUILT_IN)} --dataset takes a name from "
             "dcdc data list"
         )
-
-
-def _n_clusters(asked: RunConfig, images: "Images") -> int:
-    from dcdc.methods.registry import check_task
-
-    n_clusters = asked.n_clusters or images.n_classes
-    if n_clusters is None:
-        raise InputError("the images have no classes to count: say how many --clusters to find")
-    check_task(images, n_clusters)
-    return n_clusters
 
 
 def _task(

@@ -2,12 +2,21 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
+from dcdc.cli.arguments import (
+    Clusters,
+    Quiet,
+    Report,
+    Settings,
+    Target,
+    name_of_source,
+    number_of_clusters,
+)
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
+    from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.run import Baseline, RunResult
@@ -36,7 +46,7 @@ def fit(
             "needed with --resume.",
         ),
     ] = None,
-    clusters: Annotated[int | None, typer.Option(help="Number of clusters.")] = None,
+    clusters: Clusters = None,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
@@ -88,7 +98,7 @@ def fit(
 ) -> None:
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
-        "n_clusters": clusters,
+        "n_clusters": number_of_clusters(clusters),
         "heads.epochs": epochs,
         "heads.batch_size": batch_size,
         "train.device": device,
@@ -108,6 +118,7 @@ def fit(
 
     from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
+    from dcdc.prepare.cluster_number import by_number
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.pretrained_choice import from_scratch
 
@@ -117,7 +128,8 @@ def fit(
         preset_name,
         {} if config_file is None else read_toml(config_file),
     )
-    asked = from_scratch(overrides).alone()
+    plain = by_number(from_scratch(overrides))
+    asked = plain.alone()
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
@@ -136,7 +148,7 @@ def fit(
             return goes_on
 
         if processes.broadcast_value(claim):
-            _resume(run_path, overrides, folder, manner)
+            _resume(run_path, plain, folder, manner)
         else:
             _start(source, run_path, overrides, folder, manner, fine_tune=fine_tune)
 
@@ -179,11 +191,10 @@ class _Manner:
     report: bool
     processes: "Processes"
 
-    def read(self, data: "DataConfig", largest_side: int | None = None) -> "Data":
+    def read(self, data: "DataConfig", **how: Any) -> "Data":
         from dcdc.cli.reading import read_configured
 
-        limits = {} if largest_side is None else {"largest_side": largest_side}
-        return read_configured(data, self.processes, **limits, quiet=self.quiet)
+        return read_configured(data, self.processes, **how, quiet=self.quiet)
 
 
 def _start(
@@ -195,15 +206,26 @@ def _start(
     *,
     fine_tune: bool,
 ) -> None:
+    from dcdc.cli.recipe_lines import in_words
+    from dcdc.prepare.duration import expected_duration
     from dcdc.prepare.prepare_run import prepare_run
 
-    prepared = prepare_run(source, overrides, manner.processes, read=manner.read)
+    readings = count()
+
+    def read(data: "DataConfig", largest_side: int) -> "Data":
+        return manner.read(data, largest_side=largest_side, again=next(readings) > 0)
+
+    prepared = prepare_run(source, overrides, manner.processes, read=read)
     _require_fitting(manner.methods, prepared)
     if fine_tune:
         _require_pretrained(prepared.config.network.backbone)
-    if folder is not None:
+    expected = None
+    if folder is not None and not manner.quiet:
         _announce(prepared, manner)
-    _train(prepared.config, prepared.images, folder, run_path, False, manner)
+        expected = expected_duration(prepared.config, prepared.images)
+    if expected is not None:
+        note(f"this takes about {in_words(expected.total)} here")
+    _train(prepared.config, prepared.images, folder, run_path, False, manner, expected)
 
 
 def _resume(
@@ -236,6 +258,7 @@ def _train(
     run_path: Path,
     resume: bool,
     manner: "_Manner",
+    expected: "Duration | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.progress import watching
@@ -243,7 +266,9 @@ def _train(
 
     try:
         with ExitStack() as watchers:
-            observer: Observer = watchers.enter_context(watching(quiet=manner.quiet))
+            observer: Observer = watchers.enter_context(
+                watching(quiet=manner.quiet, expected=expected)
+            )
             if manner.tensorboard and folder is not None:
                 observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(
@@ -333,8 +358,6 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     from dcdc.cli.reading import described
     from dcdc.cli.recipe_lines import backbone_lines, batch, copies, explained, length
 
-    if manner.quiet:
-        return
     config, image_set = prepared.config, prepared.images
     if prepared.passed_over is not None:
         name = prepared.passed_over
@@ -349,9 +372,13 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
         counts.append(f"{len(extra):,} more for the over-clustering head alone")
     if image_set.skipped:
         counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
-    column = f" (column {config.data.target})" if config.data.target else ""
+    column = f" (column {config.data.target})" if config.data.target and image_set.n_classes else ""
     counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
+    if getattr(image_set, "by_folder", False):
+        some = ", ".join(image_set.class_names[:3])
+        more = ", ..." if len(image_set.class_names) > 3 else ""
+        note(f"classes are its sub-folders ({some}{more}), for scores alone; else --target none")
     if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
         for value, change in explained(config):

@@ -48,7 +48,7 @@ def predict(
     """
     _check_flags(out, features, copy_to, link_to)
 
-    from dcdc.cli.reading import joined_processes
+    from dcdc.cli.reading import joined_processes, tell_left_out
     from dcdc.prediction.answers import help_to_answer, images_for
     from dcdc.prediction.sorting import Sorting
     from dcdc.run import load
@@ -59,6 +59,7 @@ def predict(
         if not processes.is_first:
             help_to_answer(model, images, processes)
             return
+        tell_left_out(images.left_out)
         if not quiet and images.loses_colour():
             note("some images are in colour, the model sees them in grey, as it was trained")
         if out is None:

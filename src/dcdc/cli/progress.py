@@ -4,32 +4,74 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
-    TimeRemainingColumn,
 )
+from rich.table import Column
+from rich.text import Text
 
 from dcdc.cli.console import err, note
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from dcdc.prepare.duration import Duration
+
 _REFRESH_SECONDS = 0.5
 _PLAIN_LINES = 10
+
+
+class _TimeLeft(ProgressColumn):
+    """Of the stage by its pace, or as it was expected while there is none; and of those after."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        left, expected = task.time_remaining, task.fields.get("expected")
+        if left is None and expected is not None:
+            left = max(0.0, expected - (task.elapsed or 0.0))
+        if left is None:
+            return Text("-:--:--", style="progress.remaining")
+        seconds = math.ceil(left + task.fields.get("after", 0.0))
+        return Text(str(timedelta(seconds=seconds)), style="progress.remaining")
+
+
+def _bars(title: str, words: str) -> Progress:
+    """A bar, a count and the time left, which are never cut; words take what room there is."""
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = (
+        TextColumn(title),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        _TimeLeft(),
+        TextColumn(words, table_column=rest),
+    )
+    return Progress(*columns, console=err, transient=True, expand=True)
 
 
 class ProgressObserver:
     """Shows loss terms, active clusters, throughput and time left."""
 
-    def __init__(self, progress: Progress | None, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        progress: Progress | None,
+        *,
+        quiet: bool = False,
+        expected: "Duration | None" = None,
+    ) -> None:
         self.progress = progress
         self.quiet = quiet
+        self.expected = expected
+        self.task: TaskID | None = None
         self.partition = ""
         self.epoch, self.epochs, self.images = 0, 0, 0
         self.steps, self.read_at = 0, 0.0
@@ -39,7 +81,11 @@ class ProgressObserver:
         self.started = self.read_at = time.perf_counter()
         if self.progress:
             self.task = self.progress.add_task(
-                "training", total=steps_left, epoch=f"epoch {epoch + 1}/{epochs}", state=""
+                "training",
+                total=steps_left,
+                epoch=f"epoch {epoch + 1}/{epochs}",
+                state="",
+                expected=self.expected.training if self.expected else None,
             )
 
     def on_step(self, terms: "dict[str, Tensor]", n_images: int) -> None:
@@ -47,7 +93,7 @@ class ProgressObserver:
         self.images += n_images
         now = time.perf_counter()
         # Reading a term waits for the device, so it is done now and then, not at every step.
-        if self.progress and now - self.read_at > _REFRESH_SECONDS:
+        if self.progress and self.task is not None and now - self.read_at > _REFRESH_SECONDS:
             self.read_at = now
             rate = self.images / (now - self.started)
             shown = " ".join(f"{_short(name)} {term.item():.3f}" for name, term in terms.items())
@@ -58,7 +104,7 @@ class ProgressObserver:
         self.epoch = record["epoch"]
         if "active_clusters" in record:
             self.partition = f"{record['active_clusters']}/{len(record['sizes'])} clusters | "
-        if self.progress:
+        if self.progress and self.task is not None:
             following = min(self.epoch + 1, self.epochs)
             self.progress.update(
                 self.task, completed=self.steps, epoch=f"epoch {following}/{self.epochs}"
@@ -74,7 +120,12 @@ class ProgressObserver:
         if self.progress is None:
             yield self._plain_count(what)
             return
-        task = self.progress.add_task(what, total=None, epoch=what, state="")
+        first, after = (self.expected.first, self.expected.training) if self.expected else (None, 0)
+        task = self.progress.add_task(
+            what, total=None, epoch=what, state="", expected=first, after=after
+        )
+        if self.task is not None:
+            self.progress.update(self.task, visible=False)
         started = time.perf_counter()
 
         def count(done: int, total: int) -> None:
@@ -86,6 +137,9 @@ class ProgressObserver:
             yield count
         finally:
             self.progress.remove_task(task)
+            if self.task is not None:  # its pace begins now
+                self.progress.reset(self.task, visible=True)
+                self.started = self.read_at = time.perf_counter()
 
     def _plain_count(self, what: str) -> Callable[[int, int], None]:
         """A line for each tenth that is done, where there is no terminal."""
@@ -109,19 +163,14 @@ class ProgressObserver:
 
 
 @contextmanager
-def watching(*, quiet: bool = False) -> Iterator[ProgressObserver]:
+def watching(
+    *, quiet: bool = False, expected: "Duration | None" = None
+) -> Iterator[ProgressObserver]:
     if quiet or not err.is_terminal:
         yield ProgressObserver(None, quiet=quiet)
         return
-    columns = (
-        TextColumn("{task.fields[epoch]}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=err, transient=True) as progress:
-        yield ProgressObserver(progress)
+    with _bars("{task.fields[epoch]}", "{task.fields[state]}") as progress:
+        yield ProgressObserver(progress, expected=expected)
 
 
 @contextmanager
@@ -130,15 +179,8 @@ def counting(*, quiet: bool = False) -> "Iterator[Callable[[str, int, int], None
     if quiet or not err.is_terminal:
         yield lambda *_: None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
     tasks: dict[str, tuple[TaskID, int, float]] = {}
-    with Progress(*columns, console=err, transient=True) as progress:
+    with _bars("{task.description}", "{task.fields[rate]}") as progress:
 
         def count(what: str, done: int, total: int) -> None:
             now = time.perf_counter()
@@ -158,8 +200,7 @@ def decoding(*, quiet: bool = False) -> "Iterator[Any]":
     if quiet or not err.is_terminal:
         yield None
         return
-    columns = (TextColumn("reading images"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
+    with _bars("reading images", "") as progress:
         task = progress.add_task("", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

@@ -1,6 +1,6 @@
 """The reading of images, with a bar, that several verbs share, by one process or by several."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,15 @@ def read_configured(
 
 
 def read_images(
-    source: str, processes: "Processes | None" = None, *, quiet: bool, **how: Any
+    source: str,
+    processes: "Processes | None" = None,
+    *,
+    quiet: bool,
+    again: bool = False,
+    **how: Any,
 ) -> "Data":
-    """`how` as dcdc.data.load_data takes it: size, largest_side, target, on_bad."""
+    """`how` as dcdc.data.load_data takes it: size, largest_side, target, on_bad. `again`: at
+    another size, so all was told of them."""
     from dcdc.data import label_columns, load_data
 
     def on_wait() -> None:
@@ -56,7 +62,10 @@ def read_images(
             return load_data(source, **how, progress=told, on_wait=on_wait)
 
     image_set = _in_turn(processes, read) if processes else read()
+    if again or not (processes is None or processes.is_first):
+        return image_set
     tell_skipped(image_set.skipped)
+    tell_left_out(getattr(image_set, "left_out", {}))
     if image_set.targets is None and how.get("target") is None and not quiet:
         columns = label_columns(source)
         if columns:
@@ -87,6 +96,14 @@ def tell_skipped(skipped: "Sequence[Skipped]") -> None:
         note(f"skipped {each.name}: {each.reason}")
     if len(skipped) > _MOST_SKIPPED_SHOWN:
         note(f"skipped {len(skipped) - _MOST_SKIPPED_SHOWN:,} more images")
+
+
+def tell_left_out(left_out: Mapping[str, int]) -> None:
+    """Of a folder: nobody looks for what was passed over without a word."""
+    from dcdc.data.left_out import told
+
+    if left_out:
+        note(f"left out: {told(left_out)}")
 
 
 def _told_once(

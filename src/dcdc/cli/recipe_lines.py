@@ -1,5 +1,6 @@
 """A recipe in a few lines for a person: its length, and its settings with what changes each."""
 
+import math
 from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
@@ -13,6 +14,15 @@ from dcdc.run import backbone_of
 
 FEW_COLUMNS = 16
 """Directions alone tell images apart, and of few numbers they are half of what there is."""
+
+
+def in_words(seconds: float) -> str:
+    """To one or two digits: it is an estimate."""
+    if seconds < 60:
+        return f"{max(5, 5 * math.ceil(seconds / 5))} s"
+    if seconds < 3600:
+        return f"{math.ceil(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def length(config: RunConfig) -> str:

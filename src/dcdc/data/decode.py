@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import AvifImagePlugin, ExifTags, Image, ImageFile, UnidentifiedImageError
 
+from dcdc.data import heic
 from dcdc.data.listing import BadImage
 from dcdc.data.quiet_libtiff import quiet_libtiff
 
@@ -108,7 +109,7 @@ def _opened(source: Source) -> Iterator[ImageFile.ImageFile]:
         if isinstance(source, Path) and not source.is_file():
             raise BadImage("not a file, or a link that leads nowhere")  # a pipe would wait for ever
         file = io.BytesIO(source) if isinstance(source, bytes) else source
-        with Image.open(file, formats=_FORMATS) as image:
+        with Image.open(file, formats=(*_FORMATS, *heic.formats())) as image:
             limit = Image.MAX_IMAGE_PIXELS
             if limit is not None and image.width * image.height > limit:
                 raise Image.DecompressionBombError
@@ -118,6 +119,8 @@ def _opened(source: Source) -> Iterator[ImageFile.ImageFile]:
     except BadImage:
         raise
     except UnidentifiedImageError:
+        if heic.is_heic(_head(source)) and not heic.is_readable():
+            raise BadImage(f"a HEIC image: {heic.HOW_TO_READ}") from None
         raise BadImage("not an image in a format that is read here, or damaged") from None
     except Image.DecompressionBombError:
         raise BadImage(
@@ -126,6 +129,16 @@ def _opened(source: Source) -> Iterator[ImageFile.ImageFile]:
     except Exception as error:  # a damaged file makes Pillow raise nearly anything
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise BadImage(" ".join(reason.split())) from None
+
+
+def _head(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source[:12]
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return file.read(12)
+    source.seek(0)
+    return source.read(12)
 
 
 def _turned_upright(image: Image.Image) -> Image.Image:

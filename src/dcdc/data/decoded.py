@@ -99,7 +99,14 @@ def _image_set(
             f"({found[0].name}: {found[0].reason}): give good images"
         )
     if not found:
-        return ImageSet(images, listing.names, listing.targets, listing.class_names)
+        return ImageSet(
+            images,
+            listing.names,
+            listing.targets,
+            listing.class_names,
+            left_out=listing.left_out,
+            by_folder=listing.by_folder,
+        )
     kept = np.delete(np.arange(len(listing)), [row for row, _ in skipped])
     targets, class_names = listing.targets, listing.class_names
     if targets is not None:  # a class may have lost all its images
@@ -107,7 +114,15 @@ def _image_set(
         targets = targets.astype(np.int64)
         class_names = tuple(class_names[code] for code in codes)
     names = tuple(listing.names[row] for row in kept.tolist())
-    return ImageSet(images, names, targets, class_names, found)
+    return ImageSet(
+        images,
+        names,
+        targets,
+        class_names,
+        found,
+        left_out=listing.left_out,
+        by_folder=listing.by_folder,
+    )
 
 
 def _shape(listing: Listing, size: int | None, largest: int) -> Shape:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,26 +10,34 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data import heic
 from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.left_out import kind_of, told
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.errors import InputError
 from dcdc.printable import utf8_name
 
-IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp", "avif", "tif", "tiff", "gif", "bmp")
+IMAGE_EXTENSIONS = ("jpg", "jpeg", "jfif", "png", "webp", "avif", "tif", "tiff", "gif", "bmp")
 
 
-def list_folder(folder: Path) -> Listing:
+def image_extensions() -> tuple[str, ...]:
+    """Of the files that are read here."""
+    return (*IMAGE_EXTENSIONS, *(heic.EXTENSIONS if heic.is_readable() else ()))
+
+
+def list_folder(folder: Path, *, with_classes: bool = True) -> Listing:
     """Every image below `folder`, in the order of their relative paths, which are their names.
 
     The first-level sub-folder is the class if there are at least two and no image lies beside
-    them.
+    them, unless it is to have none.
     """
     root = folder.resolve()
+    left_out: Counter[str] = Counter()
     files: list[str] = []
     doubtful: set[int] = set()
 
     def found() -> Iterator[tuple[str, os.stat_result]]:
-        for name in files_below(root, IMAGE_EXTENSIONS):
+        for name in files_below(root, image_extensions(), left_out):
             own = os.lstat(f"{root}/{name}")  # a Path costs three times as much
             yield name, own
             if not stat.S_ISREG(own.st_mode):
@@ -42,8 +51,10 @@ def list_folder(folder: Path) -> Listing:
     except OSError as error:
         raise _unreadable(error) from None
     if not files:
+        others = f", but {told(left_out)}" if left_out else ""
         raise InputError(
-            f"no image in folder {folder}: give one with {', '.join(IMAGE_EXTENSIONS)} files"
+            f"no image in folder {folder}{others}: give one with {', '.join(image_extensions())} "
+            "files"
         )
 
     def encoded(start: int) -> Iterator[Encoded]:
@@ -52,7 +63,7 @@ def list_folder(folder: Path) -> Listing:
             yield file_inside(root, name) if row in doubtful else root / name
 
     names = tuple(map(utf8_name, files))
-    targets, class_names = _classes(names)
+    targets, class_names = _classes(names) if with_classes else (None, ())
     return Listing(
         where=str(folder),
         names=names,
@@ -61,21 +72,29 @@ def list_folder(folder: Path) -> Listing:
         targets=targets,
         class_names=class_names,
         file_of=lambda row: root / files[row],
+        left_out=left_out,
+        by_folder=targets is not None,
     )
 
 
-def files_below(root: Path, extensions: Sequence[str]) -> Iterator[str]:
-    """Relative posix paths, sorted, one folder in memory at a time; hidden ones are passed over."""
+def files_below(
+    root: Path, extensions: Sequence[str], left_out: Counter[str] | None = None
+) -> Iterator[str]:
+    """Relative posix paths, sorted, one folder in memory at a time; hidden ones are passed over.
+    Others are counted in `left_out`, by kind."""
+    others = Counter() if left_out is None else left_out
     waiting = [""]
     while waiting:
         name = waiting.pop()
         if name and not name.endswith("/"):
             yield name
         else:
-            waiting += sorted(_children(root, name, extensions), reverse=True)
+            waiting += sorted(_children(root, name, extensions, others), reverse=True)
 
 
-def _children(root: Path, parent: str, extensions: Sequence[str]) -> Iterator[str]:
+def _children(
+    root: Path, parent: str, extensions: Sequence[str], left_out: Counter[str]
+) -> Iterator[str]:
     """A folder's name ends in "/", so that it sorts as the paths below it do."""
     try:
         with os.scandir(root / parent) as entries:
@@ -92,6 +111,8 @@ def _children(root: Path, parent: str, extensions: Sequence[str]) -> Iterator[st
                     )
                 elif "." in name and name.rpartition(".")[2].lower() in extensions:
                     yield parent + name
+                elif (kind := kind_of(name)) is not None:
+                    left_out[kind] += 1
     except OSError as error:
         raise _unreadable(error) from None
 

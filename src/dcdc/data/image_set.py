@@ -3,8 +3,8 @@
 Shapes: N images, H = W pixels a side, C channels (1 or 3).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
@@ -36,6 +36,10 @@ class ImageSet:
     """More images, N' x H x W x C, that train the over-clustering head and are not answered."""
     known_as: str = ""
     """The built-in name, where the images are such a set."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Files of the source that are no images to read here, counted by kind."""
+    by_folder: bool = False
+    """Whether the classes are sub-folders, which may mean something else: years, or phones."""
 
     def __post_init__(self) -> None:
         images, targets = self.images, self.targets

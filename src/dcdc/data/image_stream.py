@@ -4,9 +4,9 @@ Shapes: N images of the source, S pixels a side, C channels (1 or 3).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class ImageStream:
     """Where the file of a row lies, for sources whose images are files."""
     loses_colour: Callable[[], bool] = lambda: False
     """Whether coloured images are read as grey ones; looks at some of them."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Files of the source that are no images to read here, counted by kind."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -97,6 +99,7 @@ def _stream_listing(listing: Listing, size: int, channels: int) -> ImageStream:
         class_names=listing.class_names,
         file_of=listing.file_of,
         loses_colour=partial(some_are_coloured, listing) if channels == 1 else lambda: False,
+        left_out=listing.left_out,
     )
 
 

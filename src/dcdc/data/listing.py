@@ -1,8 +1,8 @@
 """Encoded images that lie somewhere, in order, not yet decoded: what every such source becomes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,10 @@ class Listing:
     class_names: tuple[str, ...] = ()
     file_of: Callable[[int], Path] | None = None
     """Where the file of a row lies, for sources whose images are files."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Other files beside the images, counted by kind (`dcdc.data.left_out`)."""
+    by_folder: bool = False
+    """Whether the classes are sub-folders, which may mean something else: years, or phones."""
 
     def __post_init__(self) -> None:
         assert len(self.names) >= 1

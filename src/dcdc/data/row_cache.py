@@ -89,6 +89,12 @@ def cached_rows(
     return _opened(build, on_skip)
 
 
+def are_kept(source: RowSource) -> bool:
+    """Whether `cached_rows` would find them all."""
+    path = cache_folder() / "decoded" / source.key
+    return path.is_dir() and _Build(path, source).is_trusted()
+
+
 @contextmanager
 def kept_note(key: str) -> Iterator[dict[str, Any]]:
     """A small mapping that is kept beside the rows; empty at first, or where it is damaged."""

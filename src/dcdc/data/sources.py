@@ -163,7 +163,9 @@ def _find_in_folder(folder: Path, size: int | None, target: str | None) -> Image
         return list_parquet(folder, target)
     _refuse_target(target, str(folder))
     name = recognised(folder)
-    return list_folder(folder) if name is None else _load_benchmark(f"{name}:{folder}", size)
+    if name is None:
+        return list_folder(folder, with_classes=target is None)
+    return _load_benchmark(f"{name}:{folder}", size)
 
 
 def _has_vectors_below(text: str, column: str | None) -> bool:

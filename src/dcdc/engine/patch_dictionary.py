@@ -32,15 +32,16 @@ def initialise_patch_backbone(context: TrainingContext) -> None:
     network, processes = context.network, context.processes
     backbone = network.backbone
     assert isinstance(backbone, PatchBackbone)
-    context.observer.note("a dictionary of patches is found first, in about a minute or less")
     original, perturbed = context.model.original_copy, context.perturbed_copy(1)
-    by_first = partial(
-        initialise_patches,
-        *(backbone, context.store, lambda images: network.preprocess(original.centre(images))),
-        lambda images, draws: network.preprocess(perturbed(images, draws)),
-        derive_generator(context.seed, "patches", device=context.model.device),
-    )
-    processes.with_barrier(by_first if processes.is_first else lambda: None)
+    with context.observer.counting("learning patches") as progress:
+        by_first = partial(
+            initialise_patches,
+            *(backbone, context.store, lambda images: network.preprocess(original.centre(images))),
+            lambda images, draws: network.preprocess(perturbed(images, draws)),
+            derive_generator(context.seed, "patches", device=context.model.device),
+            progress,
+        )
+        processes.with_barrier(by_first if processes.is_first else lambda: None)
     processes.broadcast([backbone.filters, backbone.offsets, *backbone.dense.parameters()])
 
 
@@ -51,8 +52,10 @@ def initialise_patches(
     see: Callable[[Tensor], Tensor],
     see_perturbed: Callable[[Tensor, torch.Generator], Tensor],
     generator: torch.Generator,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> None:
-    """`see` brings uint8 images to what the backbone is given, `see_perturbed` a copy of them."""
+    """`see` brings uint8 images to what the backbone is given, `see_perturbed` a copy of them;
+    `progress` hears of the images whose copies were seen, by far the most of the work."""
     rows = torch.arange(0, store.n_answered, max(1, store.n_answered // MOST_IMAGES))
     chunks = torch.split(rows, _CHUNK)
     n_each = -(-_N_SAMPLED // len(rows))
@@ -64,10 +67,13 @@ def initialise_patches(
     backbone.take_dictionary(_typical((patches - middle) @ whitening, generator), whitening, middle)
 
     def answers() -> Iterator[Tensor]:
+        n_seen = 0
         for chunk in chunks:
             images = store.batch(chunk)
             copies = [see_perturbed(images, generator) for _ in range(N_COPIES)]
             yield torch.stack([backbone.answers(copy) for copy in copies])
+            n_seen += len(chunk)
+            progress(n_seen, len(rows))
 
     discriminant = discriminant_directions(answers(), N_FEATURES)
     # Fewer than the backbone has where there are fewer images; the rest stay as they were drawn.
@@ -80,10 +86,11 @@ def initialise_patches(
 
 
 def _some_patches(x: Tensor, n_each: int, generator: torch.Generator) -> Tensor:
-    """`n_each` of every image, on the CPU."""
+    """`n_each` of every image, or as many as it has, on the CPU."""
     patches = even_patches(x.float())
+    n_drawn = min(n_each, patches.shape[1])
     which = torch.randint(
-        patches.shape[1], (len(x), n_each), generator=generator, device=generator.device
+        patches.shape[1], (len(x), n_drawn), generator=generator, device=generator.device
     )
     return patches.gather(1, which[..., None].expand(-1, -1, patches.shape[2])).flatten(0, 1).cpu()
 

@@ -56,7 +56,8 @@ class DCDC(
 
     Parameters
     ----------
-    n_clusters : how many to find. None: as many as X has classes, where it brings them.
+    n_clusters : how many to find. "classes": as many as X has classes, or a folder sub-folders.
+        None: the same, but sub-folders are not counted.
     preset : a named recipe. None: settings follow from the images.
     epochs, batch_size : over the recipe's.
     backbone : what makes features of images: "efficientnet-lite0", "timm:...", "hf:...",
@@ -97,7 +98,7 @@ class DCDC(
 
     def __init__(
         self,
-        n_clusters: int | None = 10,
+        n_clusters: int | str | None = 10,
         *,
         preset: str | None = None,
         epochs: int | None = None,

@@ -1,16 +1,19 @@
 """From an estimator's parameters and X to a run that is ready to train."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, VectorSet
+from dcdc.data.left_out import told
 from dcdc.errors import InputError
 from dcdc.estimator.given_backbone import spec_of
 from dcdc.estimator.inputs import Source, read_first
 from dcdc.estimator.layout import Layout, Wanted, require_meaning
 from dcdc.estimator.settings import overrides_of
 from dcdc.networks import find_backbone
+from dcdc.prepare.cluster_number import by_number
 from dcdc.prepare.prepare_run import Adjust, Prepared, prepare_run, read_plainly
 from dcdc.prepare.pretrained_choice import from_scratch
 
@@ -23,12 +26,15 @@ def prepare(
     backbone = spec_of(parameters["backbone"])
     overrides = overrides_of(parameters, seed, backbone, going_on=go_on is not None)
     # Checks the parameters alone first: a wrong one is named before images are read.
-    asked = from_scratch(overrides).alone()
+    asked = by_number(from_scratch(overrides)).alone()
     wanted = Wanted.of(parameters, asked.data.size, asked.data.on_bad)
     source, layout = read_first(estimator, given, wanted, copies)
 
     def checked(data: Data) -> Data:
-        _require_enough(data, parameters["n_clusters"])
+        _require_enough(data, asked.n_clusters)
+        left_out = getattr(data, "left_out", {})
+        if left_out:
+            warnings.warn(f"left out: {told(left_out)}", UserWarning, stacklevel=2)
         if isinstance(data, VectorSet):
             require_meaning(wanted, parameters["preset"])
         return data

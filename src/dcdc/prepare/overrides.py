@@ -33,10 +33,12 @@ class Overrides:
         return {**flatten(self.mapping), **self.values}
 
     def without(self, key: str) -> "Overrides":
-        section, _, name = key.partition(".")
-        inside = self.mapping.get(section, {})
-        kept = {other: value for other, value in inside.items() if other != name}
-        mapping = {**self.mapping, section: kept} if section in self.mapping else self.mapping
+        section, _, name = key.rpartition(".")
+        mapping = dict(self.mapping)
+        inside = mapping if not section else dict(mapping.get(section, {}))
+        inside.pop(name, None)
+        if section in mapping:
+            mapping[section] = inside
         values = {other: value for other, value in self.values.items() if other != key}
         return replace(self, values=values, mapping=mapping)
 

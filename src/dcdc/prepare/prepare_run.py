@@ -11,7 +11,11 @@ from typing import Any
 
 from dcdc.config import DataConfig, RunConfig, from_mapping, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet, built_in_name, label_column_of, load_data
+from dcdc.data.load_data import find_data
+from dcdc.data.sources import readable
+from dcdc.data.vector_rows import Reading
 from dcdc.networks import find_backbone
+from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes
 from dcdc.prepare.overrides import Overrides, recipe_of
 from dcdc.prepare.presets import PRESETS
 from dcdc.prepare.pretrained_choice import (
@@ -59,7 +63,8 @@ def prepare_run(
     `processes` the first decides.
     """
     named = overrides.given.get("network.backbone")
-    overrides = from_scratch(overrides)
+    by_classes = is_by_classes(overrides)
+    overrides = by_number(from_scratch(overrides))
     asked = overrides.alone()
     at_hand: Data | None = None
     if isinstance(source, ImageSet | VectorSet):
@@ -77,6 +82,8 @@ def prepare_run(
     data = start.data
     if isinstance(source, str | Path):
         data = with_label_column(replace(data, source=str(source)), start.n_clusters)
+        if start.n_clusters is None and not known_as:
+            _require_number(data, by_classes=by_classes)
 
     def read_up_to(side: int) -> Data:
         if at_hand is not None:
@@ -93,12 +100,13 @@ def prepare_run(
 
     def decide() -> RunConfig:
         config = start
+        n_clusters = count_clusters(start.n_clusters, images, by_classes=by_classes)
         if chosen is None:
             suggested = suggest_for(
-                images, start.n_clusters, device, pretrained=backbone, fine_tune=fine_tune
+                images, n_clusters, device, pretrained=backbone, fine_tune=fine_tune
             )
             config = overrides.over(suggested)
-        config = replace(config, data=data)
+        config = replace(config, data=data, n_clusters=n_clusters)
         if adjust is not None:
             config = adjust(config, images)
         return resolve(config, images, processes.size)
@@ -119,6 +127,15 @@ def choose_backbone(named: str | None, overrides: Overrides) -> tuple[str | None
         return None, False
     found = usual_backbone()
     return found, found is not None
+
+
+def _require_number(data: DataConfig, *, by_classes: bool) -> None:
+    """Of a folder, before minutes go into decoding what lies in it."""
+    if not Path(data.source).is_dir():
+        return
+    with readable(data.source):
+        found = find_data(data.source, data.size, Reading(data.target, data.column))
+    count_clusters(None, found, by_classes=by_classes)
 
 
 def _largest_side(device: str, backbone: str | None) -> int:

@@ -12,6 +12,7 @@ from dcdc.errors import InputError
 from dcdc.networks import Pretrained, find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
+from dcdc.prepare.cluster_number import count_clusters
 from dcdc.prepare.memory import check_memory
 from dcdc.runtime.device import autocast, pick_device, usual_precision
 from dcdc.runtime.environment import available_cores
@@ -192,13 +193,3 @@ def resolve_precision(chosen: Precision, device: torch.device, network: NetworkC
     if chosen != "auto":
         return chosen
     return "float32" if has_stored_features(network) else usual_precision(device)
-
-
-def count_clusters(asked_for: int | None, image_set: Data) -> int:
-    n_clusters = asked_for or image_set.n_classes
-    if n_clusters is None:
-        raise InputError(
-            "the images have no classes to count",
-            remedy="say by {n_clusters} how many clusters to find",
-        )
-    return n_clusters

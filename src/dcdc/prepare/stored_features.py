@@ -15,6 +15,7 @@ from dcdc.data import ImageSet
 from dcdc.data.fingerprint import content_digest
 from dcdc.data.mapped import release_pages
 from dcdc.data.row_cache import Block, RowSource, cached_rows
+from dcdc.data.row_cache import are_kept as rows_are_kept
 from dcdc.data.vector_store import as_bytes
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.trained_model import TrainedModel
@@ -47,11 +48,23 @@ def _stop_if_wanted(interruption: Interruption) -> None:
         raise Interrupted(interruption.wanted, 0, "the backbone's features were computed")
 
 
+def are_kept(model: TrainedModel, image_set: ImageSet) -> bool:
+    """Whether `stored_features` would compute nothing."""
+    return rows_are_kept(_source(model, image_set))
+
+
 def _stored(
     model: TrainedModel, image_set: ImageSet, progress: Progress, between: Callable[[], None]
 ) -> NDArray[np.float32]:
-    network, images = model.network, image_set.images
-    n_features = network.n_features
+    found = cached_rows(_source(model, image_set, between), progress=progress).images
+    rows: NDArray[np.float32] = found.reshape(image_set.n_images, -1).view(np.float32)
+    return rows
+
+
+def _source(
+    model: TrainedModel, image_set: ImageSet, between: Callable[[], None] = lambda: None
+) -> RowSource:
+    images = image_set.images
 
     def blocks(start: int) -> Iterator[Block]:
         for first in range(start, len(images), _BLOCK):
@@ -59,16 +72,13 @@ def _stored(
             release_pages(images)
             yield Block(as_bytes(raw_features(model, rows, between)), n_read=len(rows))
 
-    source = RowSource(
+    return RowSource(
         key=_key(model, image_set),
         n_rows=len(images),
-        shape=(1, 1, n_features * 4),
+        shape=(1, 1, model.network.n_features * 4),
         blocks=blocks,
         what="features",
     )
-    found = cached_rows(source, progress=progress).images
-    rows: NDArray[np.float32] = found.reshape(len(images), -1).view(np.float32)
-    return rows
 
 
 @torch.inference_mode()

@@ -7,7 +7,6 @@ from dcdc.data import Data, VectorSet
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.heads import Heads
 from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, our_recipe
-from dcdc.prepare.resolve import count_clusters
 from dcdc.runtime.device import pick_device
 
 TINY = 16
@@ -16,7 +15,7 @@ TINY = 16
 
 def suggest_for(
     image_set: Data,
-    n_clusters: int | None,
+    n_clusters: int,
     device: str,
     *,
     pretrained: str | None = None,
@@ -24,18 +23,16 @@ def suggest_for(
 ) -> RunConfig:
     """`pretrained`: the backbone whose features to take, frozen or fine-tuned."""
     if isinstance(image_set, VectorSet):
-        found = count_clusters(n_clusters, image_set)
-        config = on_features(image_set.n_images, found, VECTORS)
+        config = on_features(image_set.n_images, n_clusters, VECTORS)
         return _quick(config) if image_set.vectors.size <= FEW_NUMBERS else config
     if pretrained is not None:
-        found = count_clusters(n_clusters, image_set)
         chosen = fine_tuned if fine_tune else on_features
-        return chosen(image_set.n_images, found, pretrained)
+        return chosen(image_set.n_images, n_clusters, pretrained)
     return suggest(
         n_images=image_set.n_images,
         side=image_set.side,
         channels=image_set.channels,
-        n_clusters=count_clusters(n_clusters, image_set),
+        n_clusters=n_clusters,
         on_gpu=has_gpu(device),
     )
 
