@@ -28,6 +28,7 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.engine.prediction_strength import ClusterNumber
 from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
@@ -74,14 +75,15 @@ def run(
     baselines: Mapping[str, Baseline] = NO_BASELINES,
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
+    number: ClusterNumber | None = None,
     processes: Processes = ALONE,
 ) -> RunResult:
     """Trains, answers and writes the run folder; without a folder nothing is written.
 
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
-    network begins with; `baselines` are scored beside, by their titles. Of several `processes` all
-    call this, and the first alone gives a folder.
+    network begins with; `baselines` are scored beside, by their titles; `number` tells the report
+    how it was found. Of several `processes` all call this, and the first alone gives a folder.
     """
     with ExitStack() as held:
         if folder is not None:
@@ -96,6 +98,7 @@ def run(
             baselines,
             weights,
             keep_finished,
+            number,
             processes,
         )
 
@@ -109,6 +112,7 @@ def _run(
     baselines: Mapping[str, Baseline],
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
+    number: ClusterNumber | None,
     processes: Processes,
 ) -> RunResult:
     if folder is not None and resume:
@@ -121,6 +125,8 @@ def _run(
         if folder is not None:
             (folder.write_config if resume else folder.begin)(to_mapping(config))
             keep_files(config.network.backbone, folder.backbone)
+            if number is not None:
+                folder.write_number(asdict(number))
             if image_set.skipped:
                 folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
 

@@ -34,6 +34,7 @@ RUN_FOLDER = Contents(
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
         *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "report.html"),
         *("figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
+        files.NUMBER.name,
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
@@ -60,6 +61,7 @@ class RunFolder:
         self.map_file = path / files.MAP.name
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
+        self.number_file = path / files.NUMBER.name
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
@@ -235,6 +237,13 @@ class RunFolder:
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         write_text(self.skipped_file, skipped_table(skipped))
+
+    def write_number(self, number: Mapping[str, Any]) -> None:
+        write_text(self.number_file, files.NUMBER.text(number))
+
+    def read_number(self) -> dict[str, Any] | None:
+        """How the images settled how many clusters there are; None where a person said it."""
+        return files.NUMBER.read(self.number_file) if self.number_file.exists() else None
 
     def write_names(self, names: Mapping[int, str]) -> None:
         write_names(self.names_file, names)

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from dcdc.data import from_arrays, load_digits
 from dcdc.errors import InputError
 from dcdc.methods import find_method
+from dcdc.methods.k_means import best_of_starts
 from dcdc.metrics import cluster_accuracy
 
 cluster = find_method("k-means").cluster
@@ -42,3 +44,18 @@ def test_one_cluster_or_more_than_images_are_refused(n_clusters):
 def test_images_that_are_all_the_same_are_refused():
     with pytest.raises(InputError, match="all 5 images are the same"):
         cluster(from_arrays(np.full((5, 8, 8, 1), 7, np.uint8)), 2, seed=0)
+
+
+def test_starts_in_few_directions_are_as_good_as_starts_in_all():
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(8, 300))
+    noise = random.normal(size=(600, 300))
+    points = (centres[random.integers(0, 8, 600)] + 3 * noise).astype(np.float32)
+
+    found = best_of_starts(points, 8, n_init=10, seed=0)
+
+    plain = KMeans(8, n_init=10, random_state=0).fit(points)
+    assert found.inertia_ == pytest.approx(plain.inertia_, rel=1e-3)
+    assert found.cluster_centers_.shape == (8, 300)
+    distances = ((points[:, None] - found.cluster_centers_) ** 2).sum(axis=2)
+    assert (distances.argmin(axis=1) == found.labels_).mean() > 0.99

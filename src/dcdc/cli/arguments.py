@@ -20,7 +20,8 @@ Clusters = Annotated[
     typer.Option(
         "--clusters",
         metavar="NUMBER",
-        help="How many clusters to find; classes: one for each class, or sub-folder, of DATA.",
+        help="How many clusters to find; auto, or a range such as 5-40: what the images settle on; "
+        "classes: one for each class, or sub-folder, of DATA.",
     ),
 ]
 Target = Annotated[

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
+    from dcdc.engine.prediction_strength import ClusterNumber
     from dcdc.methods import Method
     from dcdc.prediction.sorting import Files, Sorting
+    from dcdc.prepare.cluster_number import NumberRange
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
@@ -235,6 +237,7 @@ def _start(
     *,
     fine_tune: bool,
 ) -> None:
+    from dcdc.cli.progress import watching
     from dcdc.cli.recipe_lines import in_words
     from dcdc.prepare.duration import expected_duration
     from dcdc.prepare.prepare_run import prepare_run
@@ -244,7 +247,16 @@ def _start(
     def read(data: "DataConfig", largest_side: int) -> "Data":
         return manner.read(data, largest_side=largest_side, again=next(readings) > 0)
 
-    prepared = prepare_run(source, overrides, manner.processes, read=read)
+    def settle(config: "RunConfig", data: "Data", wanted: "NumberRange") -> "ClusterNumber":
+        from dcdc.number_search import find_number
+
+        try:
+            with watching(quiet=manner.quiet) as observer:
+                return find_number(config, data, wanted, observer)
+        except Interrupted as stopped:
+            stop("stopped before the number of clusters was found", SIGNAL_EXIT[stopped.signal])
+
+    prepared = prepare_run(source, overrides, manner.processes, read=read, find_number=settle)
     _require_fitting(manner.methods, prepared)
     if fine_tune:
         _require_pretrained(prepared.config.network.backbone)
@@ -254,7 +266,10 @@ def _start(
         expected = expected_duration(prepared.config, prepared.images)
     if expected is not None:
         note(f"this takes about {in_words(expected.total)} here")
-    _train(prepared.config, prepared.images, folder, run_path, False, manner, expected)
+    _train(
+        *(prepared.config, prepared.images, folder, run_path, False, manner),
+        *(expected, prepared.number),
+    )
 
 
 def _resume(
@@ -288,6 +303,7 @@ def _train(
     resume: bool,
     manner: "_Manner",
     expected: "Duration | None" = None,
+    number: "ClusterNumber | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.progress import watching
@@ -311,6 +327,7 @@ def _train(
                 resume=resume,
                 observer=observer,
                 baselines=_baselines(manner.methods),
+                number=number,
                 processes=manner.processes,
             )
     except Interrupted as stopped:
@@ -391,7 +408,14 @@ def _default_run(source: str) -> Path:
 
 def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     from dcdc.cli.reading import described
-    from dcdc.cli.recipe_lines import backbone_lines, batch, copies, explained, length
+    from dcdc.cli.recipe_lines import (
+        backbone_lines,
+        batch,
+        copies,
+        explained,
+        length,
+        number_line,
+    )
 
     config, image_set = prepared.config, prepared.images
     if prepared.passed_over is not None:
@@ -410,6 +434,8 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     column = f" (column {config.data.target})" if config.data.target and image_set.n_classes else ""
     counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
+    if prepared.number is not None:
+        note(number_line(prepared.number))
     if getattr(image_set, "by_folder", False):
         some = ", ".join(image_set.class_names[:3])
         more = ", ..." if len(image_set.class_names) > 3 else ""

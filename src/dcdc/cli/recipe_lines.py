@@ -6,6 +6,7 @@ from dataclasses import fields
 from dcdc.config import AugmentConfig, RunConfig
 from dcdc.counted import counted
 from dcdc.data import ImageSet, VectorSet
+from dcdc.engine.prediction_strength import ClusterNumber
 from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
@@ -127,3 +128,13 @@ def _first(phase: object) -> str:
 def _heads(config: RunConfig) -> Heads | None:
     found = (phase for phase in config.active_phases.values() if isinstance(phase, Heads))
     return next(found, None)
+
+
+def number_line(found: ClusterNumber) -> str:
+    """How the images settled how many clusters there are."""
+    strengths = found.strengths
+    others = ", ".join(f"{number} ({strengths[number]:.2f})" for number in found.runners_up[:3])
+    line = f"{found.number} clusters, prediction strength {strengths[found.number]:.2f} of 1"
+    if not found.is_settled:
+        line += ": the images do not settle the number, look at others too"
+    return f"{line}; other peaks: {others}" if others else line

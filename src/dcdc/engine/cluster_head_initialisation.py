@@ -76,11 +76,11 @@ def initialise_heads(
     if only_look:
         return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
-    points, back = _reduced(features / lengths if spherical else features, spherical)
+    points, back = reduced_points(features / lengths if spherical else features, spherical)
     n_init = STARTS if len(heads) == 1 else 1
     for head, random in zip(heads, randoms, strict=True):
         seed = int(random.integers(2**31))
-        centres = back(_centres(points, head.out_features, seed, n_init))
+        centres = back(centres_of(points, head.out_features, seed, n_init))
         # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.
         middle = centres.mean(axis=0)
         weight = centres - middle
@@ -96,12 +96,12 @@ def k_means_centres(
     features: np.ndarray, n_clusters: int, seed: int, n_init: int = STARTS
 ) -> np.ndarray:
     """K x D of unit features, or of features whose directions count."""
-    points, back = _reduced(features, spherical=True)
-    return back(_centres(points, n_clusters, seed, n_init))
+    points, back = reduced_points(features, spherical=True)
+    return back(centres_of(points, n_clusters, seed, n_init))
 
 
-def _centres(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
-    """K x D"""
+def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
+    """K x D, by K-Means."""
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
     from sklearn.exceptions import ConvergenceWarning
 
@@ -112,7 +112,13 @@ def _centres(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.
     return np.asarray(k_means.cluster_centers_)
 
 
-def _reduced(
+def nearest_centre(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """N: for each of `points` (N x D) the number of its centre (of K x D)."""
+    nearness = points @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    return np.asarray(nearness.argmax(axis=1))
+
+
+def reduced_points(
     features: np.ndarray, spherical: bool
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """The points that K-Means looks at, and what brings its centres back to features."""

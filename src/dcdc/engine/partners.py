@@ -13,7 +13,11 @@ import torch
 from torch import Tensor
 
 from dcdc.data.vector_store import VectorStore
-from dcdc.engine.cluster_head_initialisation import MOST_IMAGES, k_means_centres
+from dcdc.engine.cluster_head_initialisation import (
+    MOST_IMAGES,
+    k_means_centres,
+    nearest_centre,
+)
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.neighbours import find_neighbours, nearest_neighbours
 from dcdc.networks import CLUSTER_HEAD
@@ -43,7 +47,7 @@ def find_partners(context: TrainingContext, k: int) -> Tensor:
     sample = _some_rows(store.n_answered, MOST_IMAGES, random)
     centres = k_means_centres(model.features_of(store, sample), n_clusters, _drawn(random))
     assigned = [
-        _nearest_centre(model.features_of(store, rows), centres)
+        nearest_centre(model.features_of(store, rows), centres)
         for rows in np.array_split(np.arange(store.n_answered), -(-store.n_answered // _CHUNK))
     ]
     return cluster_mates(np.concatenate(assigned), k, random)
@@ -63,7 +67,7 @@ def neighbours_are_nearer(
     near = nearest_neighbours(chosen, k, _CPU).numpy()
     of_neighbours = np.mean([(held_out * held_out[near[:, i]]).sum(axis=1) for i in range(k)])
     centres = k_means_centres(chosen, n_clusters, _drawn(random), n_init=3)
-    assigned = _nearest_centre(chosen, centres)
+    assigned = nearest_centre(chosen, centres)
     total, n_pairs = 0.0, 0
     for cluster in range(n_clusters):
         members = held_out[assigned == cluster]
@@ -83,11 +87,6 @@ def cluster_mates(assigned: np.ndarray, k: int, random: np.random.Generator) -> 
         steps = random.integers(1, max(n, 2), (n, k))  # so many members further on, never itself
         partners[members] = members[(np.arange(n)[:, None] + steps) % n]
     return torch.from_numpy(partners)
-
-
-def _nearest_centre(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    nearness = features @ centres.T - 0.5 * (centres**2).sum(axis=1)
-    return np.asarray(nearness.argmax(axis=1))
 
 
 def _some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarray:

@@ -63,7 +63,8 @@ class DCDC(
 
     Parameters
     ----------
-    n_clusters : how many to find. "classes": as many as X has classes, or a folder sub-folders.
+    n_clusters : how many to find. "auto", or a range such as "5-40": what the images settle on.
+        "classes": as many as X has classes, or a folder sub-folders.
         None: the same, but sub-folders are not counted.
     preset : a named recipe. None: settings follow from the images.
     epochs, batch_size : over the recipe's.
@@ -93,6 +94,7 @@ class DCDC(
     n_iter_, loss_curve_ : epochs trained, and the mean loss of each.
     config_ : every setting, as resolved on the images.
     model_ : the trained network.
+    n_clusters_ : how many there are; cluster_number_ : how the images settled it, with "auto".
     init_scores_ : with n_init > 1, the criterion of each training; higher is better.
     n_features_in_, feature_names_in_ : as scikit-learn has them.
     """
@@ -190,6 +192,8 @@ class DCDC(
         self._one_cluster, self._rounds, self._module = self.n_clusters == 1, rounds, module
         self.n_features_in_ = self._layout.n_features
         self._keep(found, earlier, image_set)
+        self.n_clusters_ = int(self.config_.n_clusters or 0)
+        self.cluster_number_ = prepared.number
         return self
 
     def _keep(self, found: list[Fitted], earlier: list[float], image_set: Data) -> None:

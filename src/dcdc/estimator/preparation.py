@@ -14,6 +14,7 @@ from dcdc.estimator.inputs import Source, read_first
 from dcdc.estimator.layout import Layout, Wanted, require_meaning
 from dcdc.estimator.settings import overrides_of
 from dcdc.networks import find_backbone
+from dcdc.number_search import find_number
 from dcdc.prepare.cluster_number import by_number
 from dcdc.prepare.prepare_run import Adjust, Prepared, prepare_run, read_plainly
 from dcdc.prepare.pretrained_choice import from_scratch
@@ -50,6 +51,7 @@ def prepare(
         overrides,
         read=lambda data, side: checked(read_plainly(data, side, progress)),
         adjust=go_on,
+        find_number=find_number,
     )
     if parameters["fine_tune"]:
         _require_pretrained(prepared.config)

@@ -15,8 +15,16 @@ from dcdc.data.decoded import Progress
 from dcdc.data.load_data import find_data
 from dcdc.data.sources import readable
 from dcdc.data.vector_rows import Reading
+from dcdc.engine.prediction_strength import ClusterNumber
+from dcdc.errors import InputError
 from dcdc.networks import find_backbone
-from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes
+from dcdc.prepare.cluster_number import (
+    NumberRange,
+    by_number,
+    count_clusters,
+    is_by_classes,
+    range_asked_for,
+)
 from dcdc.prepare.overrides import Overrides, recipe_of
 from dcdc.prepare.presets import PRESETS
 from dcdc.prepare.pretrained_choice import (
@@ -33,6 +41,10 @@ from dcdc.runtime.processes import ALONE, Processes
 Read = Callable[[DataConfig, int], Data]
 """Of a config's data, and the largest side that images of any size are brought to."""
 Adjust = Callable[[RunConfig, Data], RunConfig]
+FindNumber = Callable[[RunConfig, Data, NumberRange], ClusterNumber]
+"""How many clusters the images settle on, by the features of such a run."""
+_UNTIL_FOUND = 10
+"""Clusters, of the run whose features are looked at."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,8 @@ class Prepared:
     """The preset of the source's own name, where this machine is too slow for it."""
     by_itself: bool = False
     """Whether the pretrained backbone was chosen here, not asked for."""
+    number: ClusterNumber | None = None
+    """Where the images settled how many clusters there are."""
 
 
 def prepare_run(
@@ -55,16 +69,22 @@ def prepare_run(
     *,
     read: Read | None = None,
     adjust: Adjust | None = None,
+    find_number: FindNumber | None = None,
 ) -> Prepared:
     """The preset that is asked for, or that of the source's own name, or what the images suggest;
     overrides laid over it once; resolved once against the images and the machine.
 
     `read` loads a source that is no `ImageSet` yet; a source that is a function loads itself, up to
     the side that it is given. `adjust` has the last word before the config is resolved. Of several
-    `processes` the first decides.
+    `processes` the first decides. `find_number` is asked where the images are to settle it.
     """
     named = overrides.given.get("network.backbone")
-    by_classes = is_by_classes(overrides)
+    by_classes, number_range = is_by_classes(overrides), range_asked_for(overrides)
+    if number_range is not None and (find_number is None or processes.joined):
+        raise InputError(
+            "how many clusters there are is settled by `fit` in one process alone",
+            remedy="give a whole number of clusters",
+        )
     overrides = by_number(from_scratch(overrides))
     asked = overrides.alone()
     at_hand: Data | None = None
@@ -83,7 +103,7 @@ def prepare_run(
     data = start.data
     if isinstance(source, str | Path):
         data = with_label_column(replace(data, source=str(source)), start.n_clusters)
-        if start.n_clusters is None and not known_as:
+        if start.n_clusters is None and number_range is None and not known_as:
             _require_number(data, by_classes=by_classes)
 
     def read_up_to(side: int) -> Data:
@@ -99,9 +119,9 @@ def prepare_run(
             images = read_up_to(usual)
     fine_tune = backbone is not None and overrides.given.get("network.frozen") is False
 
-    def decide() -> RunConfig:
+    def decide(n_clusters: int | None) -> RunConfig:
         config = start
-        n_clusters = count_clusters(start.n_clusters, images, by_classes=by_classes)
+        n_clusters = count_clusters(n_clusters, images, by_classes=by_classes)
         if chosen is None:
             suggested = suggest_for(
                 images, n_clusters, device, pretrained=backbone, fine_tune=fine_tune
@@ -112,9 +132,14 @@ def prepare_run(
             config = adjust(config, images)
         return resolve(config, images, processes.size)
 
-    config = config_of_first(processes, decide)
+    number = None
+    if number_range is not None and find_number is not None:
+        until_found = min(_UNTIL_FOUND, images.n_images)
+        number = find_number(decide(until_found), images, number_range)
+    n_clusters = start.n_clusters if number is None else number.number
+    config = config_of_first(processes, lambda: decide(n_clusters))
     recipe = chosen if isinstance(chosen, str) else None
-    return Prepared(config, images, recipe, passed_over, by_itself)
+    return Prepared(config, images, recipe, passed_over, by_itself, number)
 
 
 def choose_backbone(named: str | None, overrides: Overrides) -> tuple[str | None, bool]:

@@ -40,6 +40,7 @@ class RunFacts:
     runner_up: NDArray[np.int64] | None = None  # N: the second choice, where it was kept
     runner_up_confidence: NDArray[np.float64] | None = None  # N
     cluster_names: Mapping[int, str] = field(default_factory=dict)  # what people called them
+    number: Mapping[str, Any] | None = None  # how the images settled the number of clusters
 
     @property
     def certainty(self) -> NDArray[np.float64]:
@@ -122,6 +123,7 @@ def read_facts(folder: "RunFolder") -> RunFacts:
             else None
         ),
         cluster_names=folder.read_names(),
+        number=folder.read_number(),
     )
 
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from dcdc.registry import Registry
 from dcdc.report.facts import ClusterFacts, RunFacts, describe_clusters
 from dcdc.report.figures import ROUND_STEPS, Theme, legend_above
+from dcdc.report.number_figure import draw_number
 from dcdc.report.training_figure import draw_training
 
 _LABELLED = 30  # up to here the number of every cluster fits below its bar
@@ -89,6 +90,15 @@ PANELS.register(
         draw_training,
         fits=lambda facts: bool(facts.history),
         instead="The run folder holds no history of the training.",
+    ),
+)
+PANELS.register(
+    "number",
+    Panel(
+        "How many clusters",
+        "Curve: prediction strength by number of clusters, and the number that was taken",
+        draw_number,
+        fits=lambda facts: facts.number is not None,
     ),
 )
 PANELS.register(

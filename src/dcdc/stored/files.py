@@ -100,6 +100,18 @@ NAMES = StoredJson(
     "you edited it, take its checksum out",
 )
 
+NUMBER = StoredJson(
+    "number.json",
+    Record(
+        {
+            **{"number": Whole(2), "is_settled": Flag()},
+            **{"strengths": MapOf(Number()), "runners_up": ListOf(Whole(2))},
+        }
+    ),
+    "remove it: the report then does without",
+)
+"""How many clusters there are, where the images settled it: prediction strengths by number."""
+
 CHECKPOINT_STATE = StoredJson(
     "state.json",
     Record(

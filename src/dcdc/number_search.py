@@ -1,0 +1,84 @@
+"""How many clusters the images settle on, by features that are learnt once.
+
+prepare_run(source, Overrides({"n_clusters": "auto"}), find_number=find_number)
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcdc.config import RunConfig
+from dcdc.data import Data, ImageSet, VectorSet, from_arrays
+from dcdc.engine.cluster_head_initialisation import reduced_points
+from dcdc.engine.observer import Observer, SilentObserver
+from dcdc.engine.prediction_strength import ClusterNumber, choose_number, prediction_strengths
+from dcdc.phases.heads import Heads
+from dcdc.prepare.assembly import build_model, load_pretrained
+from dcdc.prepare.cluster_number import NumberRange
+from dcdc.prepare.resolve import has_stored_features
+from dcdc.prepare.stored_features import stored_features
+from dcdc.run import run
+from dcdc.runtime.device import cpu_threads
+from dcdc.runtime.seeding import derive_seed
+
+MOST_IMAGES = 4_000
+"""That are looked at. More change no answer and take longer."""
+
+
+def find_number(
+    config: RunConfig, data: Data, wanted: NumberRange, observer: Observer | None = None
+) -> ClusterNumber:
+    """`config` is resolved: of a run whose features are looked at, whatever its own number is."""
+    observer = observer or SilentObserver()
+    lowest, highest = wanted.among(data.n_images)
+    random = np.random.default_rng(derive_seed(config.train.seed, "number of clusters"))
+    rows = np.arange(data.n_images)
+    if len(rows) > MOST_IMAGES:
+        rows = np.sort(random.choice(len(rows), MOST_IMAGES, replace=False))
+    features = _features(config, data, rows, observer)
+    with cpu_threads(config.train.threads):
+        points, _ = reduced_points(_directions(features), spherical=True)
+        with observer.counting("comparing numbers of clusters") as progress:
+            numbers = range(max(2, lowest - 1), highest + 2)
+            strengths = prediction_strengths(points, numbers, random, progress)
+    return choose_number(strengths, lowest)
+
+
+def feature_recipe(config: RunConfig) -> RunConfig:
+    """As much of the recipe as it takes to learn features: the phases before the heads or, where
+    there are none, the over-clustering head's epochs alone and one more."""
+    names = [phase.kind for phase in config.phases]
+    first = names.index(Heads.kind) if Heads.kind in names else len(names)
+    if any(phase.epochs for phase in config.phases[:first]):
+        return replace(config, phases=config.phases[:first])
+    heads = config.phases[first]
+    assert isinstance(heads, Heads)
+    short = replace(heads, epochs=heads.epochs_alone + 1, over_clustering_first=heads.epochs_alone)
+    return replace(config, phases=(short,))
+
+
+def _features(
+    config: RunConfig, data: Data, rows: NDArray[np.integer], observer: Observer
+) -> NDArray[np.floating]:
+    """Of those rows."""
+    if isinstance(data, VectorSet):
+        return np.asarray(data.vectors[rows], np.float32)
+    with cpu_threads(config.train.threads):
+        if has_stored_features(config.network):
+            model = build_model(config)
+            load_pretrained(config, model.network)
+            with observer.counting("computing features") as progress:
+                return np.asarray(stored_features(model, data, progress)[rows])
+        observer.note("features are learnt first, to settle how many clusters there are")
+        model = run(feature_recipe(config), data, observer=observer).model
+        return model.features(_some(data, rows))
+
+
+def _some(images: ImageSet, rows: NDArray[np.integer]) -> ImageSet:
+    return from_arrays(np.asarray(images.images[rows]))
+
+
+def _directions(features: NDArray[np.floating]) -> NDArray[np.floating]:
+    away = features - features.mean(axis=0)
+    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True).clip(min=1e-12))
