@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -40,19 +41,22 @@ def test_the_number_of_clusters_is_asked_for_before_anything_is_decoded(dcdc, ph
     code, _, err = dcdc("fit", photos)
     assert (code, err) == (
         2,
-        "dcdc: nothing says how many clusters to find: give --clusters 5 for a first look at 49 "
-        "images\n",
+        "dcdc: nothing says how many clusters to find: give --clusters auto where the images are "
+        "to settle it, or --clusters 5 for a first look at 49 images\n",
     )
-    code, _, err = dcdc("fit", photos, "--clusters", "auto")
+    code, _, err = dcdc("fit", photos, "--clusters", "many")
     assert (code, err) == (
         2,
-        "dcdc: --clusters auto is no number of clusters: give a whole number; a first guess is the "
-        "square root of half as many as there are images, --clusters 13 for 338, or --clusters "
-        "classes where there are classes\n",
+        "dcdc: --clusters many is no number of clusters: give a whole number; a first guess is the "
+        "square root of half as many as there are images, --clusters 13 for 338, --clusters "
+        "auto or --clusters 5-40 where the images are to settle it, or --clusters classes where "
+        "there are classes\n",
     )
     code, _, err = dcdc("fit", photos, "--clusters", "classes")
     assert (code, err.count("\n")) == (2, 1)
-    assert "the images have no classes to count: give --clusters 5 for a first look" in err
+    assert (
+        "the images have no classes to count: give --clusters auto where the images are to" in err
+    )
     assert not (tmp_path / "runs").exists()
 
 
@@ -70,8 +74,8 @@ def test_sub_folders_do_not_say_how_many_clusters_there_are(dcdc, albums, verb):
     code, _, err = dcdc(verb, albums)
     assert code == 2
     assert err.splitlines()[-1] == (
-        "dcdc: nothing says how many clusters to find: give --clusters 5 for a first look at 48 "
-        "images, or --clusters classes for one for each of 2 sub-folders"
+        "dcdc: nothing says how many clusters to find: give --clusters auto where the images are "
+        "to settle it, --clusters 5 for a first look at 48 images, or --clusters classes for one for each of 2 sub-folders"
     )
 
 
@@ -109,3 +113,20 @@ def test_bar_count_and_time_left_are_never_cut(on_terminal, photos, tiny_flags, 
         assert len(line) <= 80
     assert any(re.search(r"(over|cluster)\.sample", line) for line in lines)
     assert re.search(r"\nthis takes about \d+ (s|min) here\r", text)
+
+
+def test_the_images_settle_the_number(dcdc, tmp_path):
+    random = np.random.default_rng(0)
+    vectors = 6 * np.eye(4, 24)[np.arange(160) % 4] + random.normal(size=(160, 24))
+    np.save(tmp_path / "vectors.npy", vectors.astype(np.float32))
+    code, _, err = dcdc("fit", "vectors.npy", "--clusters", "auto", "--no-report", "--epochs", 2)
+    assert code == 0
+    assert "comparing numbers of clusters: 8 of 8\n" in err
+    assert "\n4 clusters, prediction strength 1.00 of 1" in err
+    assert (tmp_path / "runs/vectors/number.json").exists()
+    code, _, err = dcdc("compare", "digits", "--clusters", "5-9")
+    assert (code, err) == (
+        2,
+        "dcdc: how many clusters there are is settled by `fit` in one process alone: give a whole "
+        "number of clusters\n",
+    )

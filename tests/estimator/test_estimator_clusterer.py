@@ -163,8 +163,8 @@ def test_sub_folders_are_counted_only_where_that_is_asked_for(estimator, images,
         Image.fromarray(np.squeeze(image)).save(album / f"{number}.png")
     with pytest.raises(InputError, match=r"nothing says how many .* n_clusters='classes' for one"):
         estimator(n_clusters=None).fit(tmp_path)
-    with pytest.raises(InputError, match="n_clusters='auto' is no number of clusters"):
-        estimator(n_clusters="auto").fit(tmp_path)
+    with pytest.raises(InputError, match="n_clusters='many' is no number of clusters"):
+        estimator(n_clusters="many").fit(tmp_path)
     assert len(estimator(n_clusters="classes").fit(tmp_path).cluster_sizes_) == 2
 
 

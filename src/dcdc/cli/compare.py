@@ -112,7 +112,12 @@ def compare(
     from dcdc.experiments.method_runs import plan, read_settings, with_earlier
     from dcdc.experiments.rows import summarise
     from dcdc.methods.registry import check_task
-    from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes
+    from dcdc.prepare.cluster_number import (
+        by_number,
+        count_clusters,
+        is_by_classes,
+        refuse_range,
+    )
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS
@@ -132,6 +137,7 @@ def compare(
         "data.source": data,
     }
     overrides = Overrides({k: v for k, v in flags.items() if v is not None})
+    refuse_range(overrides)
     asked = by_number(overrides).over(RunConfig())
     pick_device(device)
     n_classes = asked.n_clusters or (PRESETS[dataset].n_clusters if dataset in PRESETS else None)

@@ -150,7 +150,7 @@ class ProgressObserver:
             tenth = 10 * done // total
             if tenth > told and not self.quiet:
                 told = tenth
-                note(f"{what}: {done:,} of {total:,} images")
+                note(f"{what}: {done:,} of {total:,}")
 
         return count
 

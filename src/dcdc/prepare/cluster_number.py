@@ -59,6 +59,15 @@ def range_asked_for(overrides: Overrides) -> NumberRange | None:
     return NumberRange(lowest, highest)
 
 
+def refuse_range(overrides: Overrides) -> None:
+    """Where every method and seed is to find as many clusters as every other."""
+    if range_asked_for(overrides) is not None:
+        raise InputError(
+            "how many clusters there are is settled by `fit` in one process alone",
+            remedy="give a whole number of clusters",
+        )
+
+
 def by_number(overrides: Overrides) -> Overrides:
     """Without words and ranges in the number's place; any other word is refused."""
     value = overrides.given.get("n_clusters")

@@ -16,7 +16,6 @@ from dcdc.data.load_data import find_data
 from dcdc.data.sources import readable
 from dcdc.data.vector_rows import Reading
 from dcdc.engine.prediction_strength import ClusterNumber
-from dcdc.errors import InputError
 from dcdc.networks import find_backbone
 from dcdc.prepare.cluster_number import (
     NumberRange,
@@ -24,6 +23,7 @@ from dcdc.prepare.cluster_number import (
     count_clusters,
     is_by_classes,
     range_asked_for,
+    refuse_range,
 )
 from dcdc.prepare.overrides import Overrides, recipe_of
 from dcdc.prepare.presets import PRESETS
@@ -80,11 +80,8 @@ def prepare_run(
     """
     named = overrides.given.get("network.backbone")
     by_classes, number_range = is_by_classes(overrides), range_asked_for(overrides)
-    if number_range is not None and (find_number is None or processes.joined):
-        raise InputError(
-            "how many clusters there are is settled by `fit` in one process alone",
-            remedy="give a whole number of clusters",
-        )
+    if find_number is None or processes.joined:
+        refuse_range(overrides)
     overrides = by_number(from_scratch(overrides))
     asked = overrides.alone()
     at_hand: Data | None = None
