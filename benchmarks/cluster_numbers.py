@@ -1,4 +1,4 @@
-"""How often `--clusters auto` finds as many clusters as there are classes: digits, and some of them.
+"""How often `--clusters auto` finds as many clusters as there are classes, on digits.
 
     python benchmarks/cluster_numbers.py --first 100 --seeds 10 --out record.json
 

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,7 +12,11 @@ from dataclasses import replace
 from functools import partial
 
 import filelock
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from dcdc.data.benchmarks import catalogue, download
 from dcdc.data.benchmarks.catalogue import BENCHMARKS, RemoteFile, folder_of
@@ -99,6 +104,80 @@ def test_info(data, name, wanted):
     assert (code, err) == (0, "")
     for words in wanted:
         assert words in out
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Two classes of colour and grey, a duplicate, and a file that is no image."""
+    random = np.random.default_rng(0)
+    for number in range(8):
+        folder = tmp_path / "photos" / ("cats" if number % 2 else "dogs")
+        folder.mkdir(parents=True, exist_ok=True)
+        shape = (30 + number, 40, 3) if number < 6 else (30, 40)
+        pixels = random.integers(0, 256, shape, dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.{'png' if number < 5 else 'bmp'}")
+    shutil.copy(tmp_path / "photos/dogs/0.png", tmp_path / "photos/cats/again.png")
+    (tmp_path / "photos/cats/torn.jpg").write_bytes(b"no image")
+    return tmp_path / "photos"
+
+
+def test_info_of_a_folder(data, photos, monkeypatch):
+    monkeypatch.chdir(photos.parent)
+    code, out, err = data("info", "photos")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "photos: 10 images",
+        "formats    PNG 6, BMP 3",
+        "sizes      40 x 30 to 40 x 35 pixels, the median 40 x 31 (width x height)",
+        "colours    7 in colour, 2 grey",
+        "classes    2: cats 6, dogs 4",
+        "duplicates 1 has the content of another",
+        "           dogs/0.png is cats/again.png",
+        "unreadable 1: repair or remove them, or use --on-bad skip",
+        "           cats/torn.jpg: not an image in a format that is read here, or damaged",
+        "try        dcdc fit photos --clusters 2",
+    ]
+
+
+def test_info_of_arrays_vectors_and_parquet(data, photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    images = np.arange(5 * 64, dtype=np.uint8).reshape(5, 8, 8)  # the values of two repeat
+    np.savez("a.npz", images=images, y=["u", "u", "v", "u", "w"])
+    _, out, _ = data("info", "a.npz")
+    assert "a.npz: 5 images\nshape      8 x 8 x 1\nclasses    3: u 3, v 1, w 1\n" in out
+    assert "           image-0004 is image-0000" in out
+    np.save("v.npy", np.random.default_rng(0).normal(size=(9, 4)))
+    _, out, _ = data("info", "v.npy")
+    assert "v.npy: 9 feature vectors\nshape      4\n" in out
+    assert "duplicates none" in out
+    content = (photos / "dogs/0.png").read_bytes()
+    pq.write_table(pa.table({"image": [content] * 3, "kind": [0, 1, 1]}), "p.parquet")
+    _, out, _ = data("info", "p.parquet", "--target", "kind")
+    assert "p.parquet: 3 images\nformats    PNG 3\n" in out
+    assert "classes    2: 1 2, 0 1" in out
+    assert "duplicates 2 have the content of another" in out
+
+
+def test_info_stays_within_80_columns_and_names_a_few(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(30):
+        folder = tmp_path / "many" / f"{'a-long-name-of-a-class' * 2}-{number}"
+        folder.mkdir(parents=True)
+        (folder / f"{'long' * 20}.png").write_bytes(bytes(number))
+        Image.new("L", (4, 4)).save(folder / "good.png")
+    code, out, _ = data("info", "many")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "and 24 others" in out
+    assert out.count("good.png is ") == 3
+    assert "and 26 others" in out
+
+
+def test_info_of_nothing_is_one_line(data):
+    code, out, err = data("info", "mnst")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "data source 'mnst' does not exist" in err
+    assert "did you mean 'mnist'?" in err
 
 
 @pytest.mark.usefixtures("tiny")

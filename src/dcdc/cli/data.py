@@ -9,6 +9,7 @@ import typer
 from rich.filesize import decimal
 from rich.table import Table
 
+from dcdc.cli.arguments import Target
 from dcdc.cli.console import err, note, out, say
 from dcdc.cli.faults import stop
 from dcdc.errors import InputError
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from dcdc.data.benchmarks.catalogue import Benchmark
 
-data_app = typer.Typer(no_args_is_help=True, help="Benchmarks: list, describe and get them.")
+data_app = typer.Typer(
+    no_args_is_help=True, help="Benchmarks: list, describe and get them. Sources: look into them."
+)
 
 _DIGITS = "digits"
 _DIGITS_INFO = """\
@@ -54,15 +57,38 @@ def list_benchmarks() -> None:
 
 
 @data_app.command("info")
-def info(name: Annotated[str, typer.Argument(help="A name from dcdc data list.")]) -> None:
-    """Say how a benchmark is used, where its files are and who made it."""
-    from dcdc.data.benchmarks.catalogue import benchmark
+def info(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="A name from dcdc data list, or what fit takes."),
+    ],
+    target: Target = None,
+) -> None:
+    """Say what a source holds; of a benchmark, how it is used, where it is and who made it."""
+    from dcdc.data.benchmarks.catalogue import BENCHMARKS
 
-    if name == _DIGITS:
+    if source == _DIGITS:
         for line in _DIGITS_INFO.splitlines():
             say(line)
-        return
-    known = benchmark(name)
+    elif source in BENCHMARKS:
+        _say_protocol(BENCHMARKS[source])
+    else:
+        _say_contents(source, target)
+
+
+def _say_contents(source: str, target: str | None) -> None:
+    from dcdc.cli.progress import counting
+    from dcdc.cli.source_lines import source_lines
+    from dcdc.data.contents import contents_of
+
+    with counting() as progress:
+        found = contents_of(source, target, lambda done, n: progress("looking", done, n))
+    for line in source_lines(source, found):
+        say(line)
+
+
+def _say_protocol(known: "Benchmark") -> None:
+    name = known.name
     splits = ", ".join(f"{split} {count:,}" for split, count in known.splits.items())
     answered = " + ".join(known.answered)
     side = f"{known.side} x {known.side} pixels"

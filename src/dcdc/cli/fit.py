@@ -315,9 +315,9 @@ def _train(
         files = check_sorting_of(manner.sorting, config.data, image_set, config.n_clusters)
     try:
         with ExitStack() as watchers:
-            observer: Observer = watchers.enter_context(
-                watching(quiet=manner.quiet, expected=expected)
-            )
+            shown = watchers.enter_context(watching(quiet=manner.quiet, expected=expected))
+            shown.phases = [(name, each.epochs) for name, each in config.active_phases.items()]
+            observer: Observer = shown
             if manner.tensorboard and folder is not None:
                 observer = watchers.enter_context(writing_events(observer, folder.path))
             result = run(

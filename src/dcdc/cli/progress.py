@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,17 @@ class ProgressObserver:
         self.partition = ""
         self.epoch, self.epochs, self.images = 0, 0, 0
         self.steps, self.read_at = 0, 0.0
+        self.phases: Sequence[tuple[str, int]] = ()
+        """Name and epochs of each, where they are known."""
+
+    def place(self, epoch: int) -> str:
+        """Of an epoch of the run, counted from 1: in its phase, as settings count them."""
+        number = epoch
+        for name, epochs in self.phases if len(self.phases) > 1 else ():
+            if number <= epochs:
+                return f"{name} epoch {number}/{epochs}"
+            number -= epochs
+        return f"epoch {epoch}/{self.epochs}"
 
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
         self.epoch, self.epochs = epoch, epochs
@@ -83,7 +94,7 @@ class ProgressObserver:
             self.task = self.progress.add_task(
                 "training",
                 total=steps_left,
-                epoch=f"epoch {epoch + 1}/{epochs}",
+                epoch=self.place(min(epoch + 1, epochs)),
                 state="",
                 expected=self.expected.training if self.expected else None,
             )
@@ -106,12 +117,10 @@ class ProgressObserver:
             self.partition = f"{record['active_clusters']}/{len(record['sizes'])} clusters | "
         if self.progress and self.task is not None:
             following = min(self.epoch + 1, self.epochs)
-            self.progress.update(
-                self.task, completed=self.steps, epoch=f"epoch {following}/{self.epochs}"
-            )
+            self.progress.update(self.task, completed=self.steps, epoch=self.place(following))
         elif not self.quiet and self.epoch % math.ceil(self.epochs / _PLAIN_LINES) == 0:
             note(
-                f"epoch {self.epoch}/{self.epochs} loss {record['loss']:.3f} | {self.partition}"
+                f"{self.place(self.epoch)} loss {record['loss']:.3f} | {self.partition}"
                 f"{record['seconds']:.1f} s"
             )
 

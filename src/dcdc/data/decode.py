@@ -45,14 +45,21 @@ Source = Path | bytes | BinaryIO
 class Header:
     """What an image file says of itself before it is decoded."""
 
-    shorter_side: int
+    size: tuple[int, int]
+    """Width and height."""
     is_grey: bool
+    format: str
+    """As Pillow calls it."""
+
+    @property
+    def shorter_side(self) -> int:
+        return min(self.size)
 
 
 def read_header(source: Source) -> Header:
     with _opened(source) as image:
         is_grey = image.mode in _GREY_MODES or image.mode.startswith("I;16")
-        return Header(min(image.size), is_grey)
+        return Header(image.size, is_grey, image.format or "")
 
 
 def decode_image(source: Source, size: int, channels: int) -> NDArray[np.uint8]:
