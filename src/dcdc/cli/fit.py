@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
-from dcdc.cli.console import note, print_scores, say
+from dcdc.cli.console import note, note_pairs, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.errors import InputError, Interrupted, PeerLostError
@@ -354,8 +354,7 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
     if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
-        for value, change in explained(config):
-            note(f"  {value:58} {change}")
+        note_pairs(explained(config))
     else:
         note(
             f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
