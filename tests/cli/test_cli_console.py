@@ -25,3 +25,17 @@ def test_only_a_terminal_breaks_lines_and_never_a_word(monkeypatch, is_terminal,
         assert path == LONG.split()[-1]
     else:
         assert lines == [LONG]
+
+
+def test_pairs_stand_in_two_columns_that_fit(monkeypatch):
+    text = io.StringIO()
+    drawn = Console(file=text, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(console, "err", drawn)
+    pairs = [
+        ("backbone small", "--backbone NAME"),
+        ("perturbed by " + "crop, " * 20, "--set NAME="),
+    ]
+    console.note_pairs(pairs)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].index("--backbone NAME") == lines[1].index("--set NAME=")

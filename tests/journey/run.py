@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from journey.belongings import bring
-from journey.expectations import BAR, faults, why_left_out
+from journey.expectations import faults, why_left_out
 from journey.pages import Command, commands_of
 from journey.terminal import Shown, run
 
@@ -70,7 +70,7 @@ def stop_and_go_on(folder: Path, environment: dict[str, str]) -> Iterator[Step]:
 
     def press(drawn: str) -> bytes:
         nonlocal pressed
-        if pressed or not re.search(r"epoch \d+/\d+ " + BAR.pattern, drawn):
+        if pressed or not re.search(r"epoch \d+/\d+ [━╸╺]+ +[1-9]", drawn):
             return b""
         pressed = True
         return b"\x03"

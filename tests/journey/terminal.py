@@ -57,9 +57,9 @@ def run(
     started = time.monotonic()
     child, terminal = pty.fork()
     if child == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         os.chdir(folder)
         os.execve("/bin/bash", ["bash", "-c", command], dict(environment))
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     drawn, seen, is_over = b"", 0, True
     try:
         while True:

@@ -1,11 +1,12 @@
 """What a person sees: results on stdout, everything else on stderr, no codes without a terminal."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dcdc.printable import shown
 
@@ -16,6 +17,18 @@ _WIDTH_WITHOUT_TERMINAL = 200
 
 def note(text: str) -> None:
     _print(err, text)
+
+
+def note_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Two columns, which a terminal has room for: each is broken between words."""
+    if not err.is_terminal:
+        for one, other in pairs:
+            note(f"  {one:58} {other}")
+        return
+    table = Table.grid(padding=(0, 0, 0, 2), pad_edge=True)
+    for pair in pairs:
+        table.add_row(*(Text(shown(each)) for each in pair))
+    err.print(table)
 
 
 def say(text: str, *, whole: bool = False) -> None:

@@ -18,7 +18,7 @@ from dcdc.cli.arguments import (
     name_of_source,
     number_of_clusters,
 )
-from dcdc.cli.console import note, print_scores, say
+from dcdc.cli.console import note, note_pairs, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
@@ -442,8 +442,7 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
         note(f"classes are its sub-folders ({some}{more}), for scores alone; else --target none")
     if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
-        for value, change in explained(config):
-            note(f"  {value:58} {change}")
+        note_pairs(explained(config))
     else:
         note(
             f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
