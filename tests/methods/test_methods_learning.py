@@ -114,6 +114,7 @@ TASKS = {
     # Of three kinds it may merge two, which costs it little.
     "iic": Task(waves(2, noise=30), {"epochs": 14, "sub_heads": 3}, n_clusters=2),
     "pica": Task(waves(3, noise=30), {"epochs": 12}),
+    "scan": Task(waves(3, noise=30), {"epochs": 8, "clustering_epochs": 8, "self_label_epochs": 1}),
     "dcdc": Task(waves(3, noise=30), {"epochs": 10}),
 }
 

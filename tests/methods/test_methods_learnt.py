@@ -22,6 +22,7 @@ SHORT = {
     "dec": {"n_steps": 40, "n_refining_steps": 10},
     "iic": {"epochs": 6, "sub_heads": 2},
     "pica": {"epochs": 6},
+    "scan": {"epochs": 6, "clustering_epochs": 6, "self_label_epochs": 2},
 }
 
 
@@ -84,7 +85,7 @@ def test_a_code_of_nothing_is_refused(name, tiny_set):
         run(name, tiny_set, n_code=0)
 
 
-@pytest.mark.parametrize("name", ["dec", "iic", "pica"])
+@pytest.mark.parametrize("name", ["dec", "iic", "pica", "scan"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))
     assert found.probabilities.shape == (48, 3)
@@ -144,5 +145,5 @@ def test_the_table_keeps_its_published_order():
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
         *("dec", "iic", "pica", "dcdc"),
     )
-    added = ("untrained", "gmm", "temi", "turtle")
+    added = ("untrained", "scan", "gmm", "temi", "turtle")
     assert [name for name in METHODS.names() if name not in added] == list(published)

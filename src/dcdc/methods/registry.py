@@ -174,6 +174,7 @@ for _name, _title in {
     "dec": "DEC",
     "iic": "IIC",
     "pica": "PICA",
+    "scan": "SCAN",
     "gmm": "GMM",
     "temi": "TEMI",
     "turtle": "TURTLE",
