@@ -172,6 +172,7 @@ for _name, _title in {
     "decnn": "DeCNN",
     "vae": "VAE",
     "dec": "DEC",
+    "adc": "ADC",
     "iic": "IIC",
     "pica": "PICA",
     "scan": "SCAN",
