@@ -109,6 +109,7 @@ TASKS = {
     "ae": Task(faint_kinds, SMALL_CODE),
     "dae": Task(faint_kinds, SMALL_CODE),
     "vae": Task(faint_kinds, SMALL_CODE),
+    "jule": Task(faint_kinds, {"n_embedded": 4, "width": 8, "epochs": 8, "batch_size": 40}),
     "dec": Task(faint_kinds, SMALL_CODE | {"n_refining_steps": 40}),
     "adc": Task(faint_kinds, {"n_steps": 60, "width": 8, "batch_size": 40}),
     "decnn": Task(waves(3, noise=45), DEAR_CODE | {"n_steps": 50, "learning_rate": 3e-2}),

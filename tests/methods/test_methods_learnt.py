@@ -19,6 +19,7 @@ SHORT = {
     "dcgan": {"n_steps": 20},
     "decnn": {"n_steps": 5},
     "vae": {"n_steps": 60},
+    "jule": {"epochs": 2},
     "dec": {"n_steps": 40, "n_refining_steps": 10},
     "adc": {"n_steps": 60},
     "iic": {"epochs": 6, "sub_heads": 2},
@@ -143,7 +144,7 @@ def test_those_who_watch_hear_of_epochs(name, tiny_set):
 
 def test_the_table_keeps_its_published_order():
     published = (
-        *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
+        *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae", "jule"),
         *("dec", "adc", "iic", "pica", "dcdc"),
     )
     added = ("untrained", "scan", "gmm", "temi", "turtle")

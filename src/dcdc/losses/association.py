@@ -11,7 +11,6 @@ from torch import Tensor
 
 from dcdc.losses.heads import at_least_float32
 
-
 SMALLEST = 1e-8
 """Added to a share before its logarithm, which is then finite, and so is its gradient."""
 

@@ -171,6 +171,7 @@ for _name, _title in {
     "dcgan": "DCGAN",
     "decnn": "DeCNN",
     "vae": "VAE",
+    "jule": "JULE",
     "dec": "DEC",
     "adc": "ADC",
     "iic": "IIC",
