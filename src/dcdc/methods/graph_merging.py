@@ -91,13 +91,12 @@ class Merging:
             for image, weight in self.to[label].items():
                 both = weight * self.back[label].get(image, 0.0)
                 self._add_walks(label, self.labels[image], both)
+        self.near: dict[int, list[tuple[float, int]]] = {}
+        """Of clusters that have any: affinity and label of the nearest ones, the nearest first."""
         self.score: dict[int, float] = {}
-        self.nearest: dict[int, int] = {}
         for label in self.members:
             self._look(label)
         self._n_neighbours = neighbours.shape[1]
-        self._best = [(-score, label) for label, score in self.score.items()]
-        heapify(self._best)
         alone = self.members.keys() - self.score.keys()
         self._alone = [(len(self.members[label]), label) for label in alone]
         heapify(self._alone)
@@ -114,10 +113,9 @@ class Merging:
             _, label = found = heappop(self._alone)
             if self._is_alone(*found):
                 return label, self._led_to(label)
-        while self._best:
-            score, label = heappop(self._best)
-            if label in self.members and self.score.get(label) == -score:
-                return label, self.nearest[label]
+        if self.score:
+            best = max(self.score, key=self.score.__getitem__)
+            return best, self.near[best][0][1]
         while True:
             _, label = found = heappop(self._alone)
             if self._is_alone(*found):
@@ -145,11 +143,10 @@ class Merging:
             back[image] += back_gone.get(image, 0.0)
             self._add_walks(kept, self.labels[image], to[image] * back[image] - before)
         self.members[kept] += self.members.pop(gone)
-        self.score.pop(gone, None)
-        for label in (kept, *self.walks[kept]):
-            self._look(label)
-            if label in self.score:
-                heappush(self._best, (-self.score[label], label))
+        self._forget(gone)
+        self._look(kept)
+        for label in self.walks[kept]:
+            self._look_again(label, kept, gone)
         if not self.walks[kept]:
             heappush(self._alone, (len(self.members[kept]), kept))
 
@@ -160,16 +157,35 @@ class Merging:
             self.walks[end].setdefault(start, 0.0)
 
     def _look(self, label: int) -> None:
-        """How near the nearest cluster is, and how much nearer than the next ones."""
-        near = nlargest(
-            N_NEAR, ((self.affinity(label, other), other) for other in self.walks[label])
-        )
-        if not near:
-            self.score.pop(label, None)
-            return
-        (nearest, self.nearest[label]), n_next = near[0], N_NEAR - 1
+        others = self.walks[label]
+        if others:
+            found = nlargest(N_NEAR, ((self.affinity(label, other), other) for other in others))
+            self._keep(label, found)
+        else:
+            self._forget(label)
+
+    def _look_again(self, label: int, kept: int, gone: int) -> None:
+        """As `_look`, where only the affinity to `kept` is another, and `gone` is no more: all
+        others are looked at only where one of them may now be among the nearest."""
+        near = self.near.get(label, [])
+        now = (self.affinity(label, kept), kept)
+        stay = [pair for pair in near if pair[1] not in (kept, gone)]
+        n_lost = len(near) - len(stay)
+        if len(near) == N_NEAR and n_lost and (n_lost > 1 or now < near[-1]):
+            self._look(label)
+        elif n_lost or len(near) < N_NEAR or now > near[-1]:
+            self._keep(label, sorted([*stay, now], reverse=True)[:N_NEAR])
+
+    def _keep(self, label: int, near: list[tuple[float, int]]) -> None:
+        """The score: how near the nearest is, and how much nearer than the next ones."""
+        self.near[label] = near
         # Clusters that are not there are at an affinity of 0.
-        self.score[label] = 2 * nearest - sum(affinity for affinity, _ in near[1:]) / n_next
+        next_ones = sum(affinity for affinity, _ in near[1:]) / (N_NEAR - 1)
+        self.score[label] = 2 * near[0][0] - next_ones
+
+    def _forget(self, label: int) -> None:
+        self.near.pop(label, None)
+        self.score.pop(label, None)
 
     def _led_to(self, label: int) -> int:
         """Where most leads from a cluster; else the smallest other one."""
