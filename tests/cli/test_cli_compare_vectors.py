@@ -34,7 +34,7 @@ def test_methods_stand_side_by_side_on_the_same_vectors(dcdc, labelled, tmp_path
     code, out, err = dcdc("compare", labelled, *words, "--out", "out")
     assert code == 0, err
     assert GIVEN in " ".join(out.split())
-    assert "the paper" not in out  # its figures are from scratch
+    assert "published" not in out  # those figures are from scratch
     text = (tmp_path / "out/compare.md").read_text()
     assert text.splitlines()[0].endswith(f"60 feature vectors of 12, 3 clusters; {GIVEN}")
     assert GIVEN in (tmp_path / "out/compare.html").read_text()

@@ -29,7 +29,7 @@ def rows(make_run, leave_run):
 def test_means_spreads_published_time_and_memory(rows):
     assert figures(rows).heads == [
         *("method", "seeds", "NMI", "ACC", "ARI"),
-        *("the paper: NMI", "ACC", "ARI", "time", "memory"),
+        *("published: NMI", "ACC", "ARI", "time", "memory"),
     ]
     assert figures(rows).rows[0] == [
         *("K-Means", "0, 1", ".125 ± .035", ".250 ± .071", ".062 ± .018"),

@@ -6,6 +6,7 @@ from loss_examples import cosine, random_pair
 from torch import Tensor
 
 from dcdc.losses import (
+    agreement_loss,
     balance_loss,
     class_affinity,
     class_view_loss,
@@ -15,6 +16,7 @@ from dcdc.losses import (
     mutual_information,
     sample_affinity,
     sample_view_loss,
+    scan_loss,
 )
 
 
@@ -313,3 +315,33 @@ def test_half_precision_is_lifted():
     found = mutual_information(assign, perturbed)
     assert found.dtype == torch.float32
     assert found == mutual_information(assign.float(), perturbed.float())
+
+
+@pytest.mark.parametrize(("n_images", "n_repeats", "n_clusters"), SIZES)
+def test_scan_is_what_the_loops_say(n_images, n_repeats, n_clusters):
+    assign, perturbed = random_pair(n_images, n_repeats, n_clusters)
+    apart = 0.0
+    for i, row in enumerate(perturbed.tolist()):
+        original = assign[i % n_images].tolist()
+        apart -= math.log(sum(a * b for a, b in zip(original, row, strict=True)))
+    entropy = 0.0
+    for k in range(n_clusters):
+        share = sum(assign[i, k].item() for i in range(n_images)) / n_images
+        entropy -= share * math.log(share)
+    loss = scan_loss(assign, perturbed, 3.0)
+    assert loss.terms["agreement"].item() == pytest.approx(apart / len(perturbed))
+    assert loss.terms["balance"].item() == pytest.approx(math.log(n_clusters) - entropy, abs=1e-6)
+    wanted = apart / len(perturbed) + 3 * (math.log(n_clusters) - entropy)
+    assert loss.total.item() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_scan_is_least_where_neighbours_are_sure_and_clusters_even_and_finite_where_not():
+    sure = torch.eye(4)
+    assert scan_loss(sure, sure).total.item() == pytest.approx(0, abs=1e-6)
+    one_cluster = torch.eye(4)[:1].expand(4, 4)
+    assert scan_loss(one_cluster, one_cluster).total.item() == pytest.approx(5 * math.log(4))
+    logits = torch.tensor([[200.0, 0.0], [0.0, 200.0]], requires_grad=True)
+    loss = agreement_loss(logits.softmax(1), torch.eye(2).flip(0))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(logits.grad).all()

@@ -1,4 +1,4 @@
-"""IIC and PICA as configs of DCDC's engine."""
+"""IIC, PICA and SCAN as configs of DCDC's engine."""
 
 import json
 
@@ -50,6 +50,33 @@ def test_on_a_gpu_they_have_the_paper_s_network_and_their_own_rate(method, confi
     assert heads_of(config_of(method, colour(32, 100))).batch_size <= 100
 
 
+def test_scan_is_contrast_then_neighbours_then_self_labels(config_of):
+    config = config_of("scan", load_digits(), epochs=7, clustering_epochs=5, self_label_epochs=3)
+    contrast, heads, self_label = config.phases
+    assert [phase.kind for phase in config.phases] == ["contrast", "heads", "self_label"]
+    assert (contrast.epochs, heads.epochs, self_label.epochs) == (7, 5, 3)
+    assert (heads.loss, heads.neighbours, heads.balance_weight) == ("scan", 20, 5)
+    assert (heads.copies, self_label.copies) == ("perturbed", "perturbed")
+    assert (config.network.backbone, config.network.over_clusters) == ("small", 0)
+    others = config_of("scan", load_digits(), n_neighbours=3, entropy_weight=2.0, threshold=0.5)
+    assert (heads_of(others).neighbours, heads_of(others).balance_weight) == (3, 2)
+    assert others.phases[2].threshold == 0.5
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_scan_on_a_gpu_is_as_its_paper_has_it_on_our_features(config_of, colour):
+    config, ours = config_of("scan", colour(32, 8000)), preset("cifar10")
+    contrast, heads, self_label = config.phases
+    assert contrast.batch_size == ours.phases[0].batch_size
+    assert contrast.temperature == ours.phases[0].temperature
+    assert (config.network.backbone, config.network.over_clusters) == ("resnet18-unpooled", 0)
+    assert (heads.epochs, heads.batch_size, heads.neighbours) == (50, 128, 20)
+    assert (self_label.epochs, self_label.batch_size, self_label.threshold) == (200, 1000, 0.99)
+    for phase in (heads, self_label):
+        assert (phase.copies, phase.learning_rate, phase.schedule) == ("strong", 1e-4, "constant")
+    assert config.augment.resize_to == 0
+
+
 @pytest.mark.usefixtures("on_gpu")
 def test_large_images_are_cropped_as_the_paper_crops_them_and_grey_ones_not_recoloured(colour):
     assert start_config(colour(96, 60), 10, "cuda").augment.resize_to == 112
@@ -64,7 +91,7 @@ def test_a_batch_leaves_steps_to_an_epoch(colour):
     assert at_least_seven_steps(256, colour(8, 3)) == 2
 
 
-@pytest.mark.parametrize("method", ["iic", "pica"])
+@pytest.mark.parametrize("method", ["iic", "pica", "scan"])
 def test_a_finished_run_is_not_trained_again_nor_taken_for_another(method, tiny_set, tmp_path):
     cluster, context = find_method(method).cluster, Context(folder=tmp_path / "run")
     settings = {"epochs": 2, "batch_size": 16}

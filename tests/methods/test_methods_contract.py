@@ -13,7 +13,10 @@ from dcdc.methods.registry import check_answer
 
 SMALL = {"dcdc": {"changes": ("network.over_clusters=6", "heads.n_repeats=1")}}
 """What makes a method quick beside QUICK."""
-QUICK = {"epochs": 1, "n_steps": 2, "n_refining_steps": 2, "sub_heads": 2}
+QUICK = {
+    **{"epochs": 1, "n_steps": 2, "n_refining_steps": 2, "sub_heads": 2},
+    **{"clustering_epochs": 1, "self_label_epochs": 1},
+}
 """For every method that has such a setting."""
 EVERY = pytest.mark.parametrize("name", METHODS.names())
 

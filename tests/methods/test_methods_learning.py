@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dcdc.data import ImageSet, from_arrays
-from dcdc.engine.optimiser import Adam
+from dcdc.engine.optimiser import Optimiser
 from dcdc.methods import METHODS, Context, dcgan, find_method
 from dcdc.metrics import cluster_accuracy
 
@@ -30,15 +30,15 @@ def stop_learning(monkeypatch):
     """From now on, after so many steps of any optimiser, nothing moves."""
 
     def stop(after: int = 0) -> None:
-        n_done, step = 0, Adam.step
+        n_done, step = 0, Optimiser.step
 
-        def counted(self: Adam) -> None:
+        def counted(self: Optimiser) -> None:
             nonlocal n_done
             n_done += 1
             if n_done <= after:
                 step(self)
 
-        monkeypatch.setattr(Adam, "step", counted)
+        monkeypatch.setattr(Optimiser, "step", counted)
 
     return stop
 
@@ -109,11 +109,14 @@ TASKS = {
     "ae": Task(faint_kinds, SMALL_CODE),
     "dae": Task(faint_kinds, SMALL_CODE),
     "vae": Task(faint_kinds, SMALL_CODE),
+    "jule": Task(faint_kinds, {"n_embedded": 4, "width": 8, "epochs": 8, "batch_size": 40}),
     "dec": Task(faint_kinds, SMALL_CODE | {"n_refining_steps": 40}),
+    "adc": Task(faint_kinds, {"n_steps": 60, "width": 8, "batch_size": 40}),
     "decnn": Task(waves(3, noise=45), DEAR_CODE | {"n_steps": 50, "learning_rate": 3e-2}),
     # Of three kinds it may merge two, which costs it little.
     "iic": Task(waves(2, noise=30), {"epochs": 14, "sub_heads": 3}, n_clusters=2),
     "pica": Task(waves(3, noise=30), {"epochs": 12}),
+    "scan": Task(waves(3, noise=30), {"epochs": 8, "clustering_epochs": 8, "self_label_epochs": 1}),
     "dcdc": Task(waves(3, noise=30), {"epochs": 10}),
 }
 

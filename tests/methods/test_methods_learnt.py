@@ -19,9 +19,12 @@ SHORT = {
     "dcgan": {"n_steps": 20},
     "decnn": {"n_steps": 5},
     "vae": {"n_steps": 60},
+    "jule": {"epochs": 2},
     "dec": {"n_steps": 40, "n_refining_steps": 10},
+    "adc": {"n_steps": 60},
     "iic": {"epochs": 6, "sub_heads": 2},
     "pica": {"epochs": 6},
+    "scan": {"epochs": 6, "clustering_epochs": 6, "self_label_epochs": 2},
 }
 
 
@@ -84,7 +87,7 @@ def test_a_code_of_nothing_is_refused(name, tiny_set):
         run(name, tiny_set, n_code=0)
 
 
-@pytest.mark.parametrize("name", ["dec", "iic", "pica"])
+@pytest.mark.parametrize("name", ["dec", "adc", "iic", "pica", "scan"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))
     assert found.probabilities.shape == (48, 3)
@@ -141,8 +144,8 @@ def test_those_who_watch_hear_of_epochs(name, tiny_set):
 
 def test_the_table_keeps_its_published_order():
     published = (
-        *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
-        *("dec", "iic", "pica", "dcdc"),
+        *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae", "jule"),
+        *("dec", "adc", "iic", "pica", "dcdc"),
     )
-    added = ("untrained", "gmm", "temi", "turtle")
+    added = ("untrained", "scan", "gmm", "temi", "turtle")
     assert [name for name in METHODS.names() if name not in added] == list(published)

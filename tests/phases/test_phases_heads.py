@@ -57,6 +57,19 @@ def test_the_loss_takes_the_settings_of_the_phase():
     assert by_information.total == iic_loss(assign, perturbed).total
 
 
+def test_strong_copies_take_the_place_of_both(context):
+    images = some_images(context)
+    for partners, seen in ((0, (images, images)), (2, images.chunk(2))):
+        phase = replace(PHASE, copies="strong", neighbours=partners)
+        generator = torch.Generator().manual_seed(3)
+        strong = [context.strong_copy(n) for n in (1, 2)]
+        draws = [copy.draw(part, generator) for copy, part in zip(strong, seen, strict=True)]
+        copies = copies_of(phase.objective(context, TOOLS), images)
+        for found, copy, part, draw in zip(copies, strong, seen, draws, strict=True):
+            assert torch.equal(found, copy.apply(part, draw))
+    assert context.strong_copy(1).flip == 0.5  # as the perturbed copies
+
+
 def test_a_loss_of_ones_own_is_taken_by_its_name_and_settings(context, monkeypatch):
     def far_apart(assign, perturbed, temperature):
         gap = (assign.repeat(len(perturbed) // len(assign), 1) - perturbed).square().mean()

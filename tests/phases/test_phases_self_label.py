@@ -1,6 +1,7 @@
 """Self-labels against the same work spelled out."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,6 +53,15 @@ def test_labels_come_from_the_original_copy_and_teach_the_perturbed_one(context)
         f"heads.{CLUSTER_HEAD}.weight",
         f"heads.{CLUSTER_HEAD}.bias",
     }
+
+
+def test_a_strong_copy_may_learn_the_label(context):
+    images = some_images(context)
+    copies = copies_of(replace(PHASE, copies="strong").objective(context, TOOLS), images)
+    generator = torch.Generator().manual_seed(3)
+    assert torch.equal(copies[0], context.model.original_copy(images, generator))
+    strong = context.strong_copy(1)
+    assert torch.equal(copies[1], strong.apply(images, strong.draw(images, generator)))
 
 
 def test_the_original_pass_records_no_gradient(context):

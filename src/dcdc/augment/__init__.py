@@ -6,5 +6,6 @@ function of images and parameters that never waits for the device. Keep it out o
 
 from dcdc.augment.color import to_float
 from dcdc.augment.pipeline import OriginalCopy, PerturbedCopy
+from dcdc.augment.strong import StrongCopy
 
-__all__ = ["OriginalCopy", "PerturbedCopy", "to_float"]
+__all__ = ["OriginalCopy", "PerturbedCopy", "StrongCopy", "to_float"]

@@ -169,10 +169,7 @@ class PerturbedCopy:
         """Of a draw for B images, what all copies of some of them need."""
 
         def own(values: Tensor | None) -> Tensor | None:
-            if values is None:
-                return None
-            by_copy = values.view(self.n_repeats, -1, *values.shape[1:])
-            return by_copy[:, rows].flatten(0, 1)
+            return None if values is None else rows_of_copies(values, self.n_repeats, rows)
 
         return PerturbedDraw(
             move=None if draw.move is None else Affine(*map(own, draw.move)),  # type: ignore[arg-type]
@@ -212,6 +209,12 @@ class PerturbedCopy:
         if draw.noise is not None:
             images = apply_noise(images, draw.noise)
         return images
+
+
+def rows_of_copies(values: Tensor, n_repeats: int, rows: slice) -> Tensor:
+    """Of values for each of rB copies, those of all copies of some images."""
+    by_copy = values.view(n_repeats, -1, *values.shape[1:])
+    return by_copy[:, rows].flatten(0, 1)
 
 
 def _kernels_for(images: Tensor) -> Kernels | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dcdc.config.run_config import RunConfig
 
 Schedule = Literal["constant", "cosine"]
+Copies = Literal["perturbed", "strong"]
 BATCH = Range(2, most=1_000_000)
 LEARNING_RATE = Range(0, above=True)
 TEMPERATURE = Range(0, above=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from dcdc.augment import PerturbedCopy
+from dcdc.augment import PerturbedCopy, StrongCopy
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
 from dcdc.engine.trained_model import TrainedModel
@@ -23,6 +23,10 @@ class TrainingContext:
     observer: Observer
     state: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase keeps, by name; emptied when the next one begins."""
+
+    def strong_copy(self, n_repeats: int) -> StrongCopy:
+        """Mirrored where the config's perturbed copies are."""
+        return StrongCopy(n_repeats=n_repeats, flip=self.perturbed_copy(1).flip)
 
     @property
     def network(self) -> ClusteringNetwork:

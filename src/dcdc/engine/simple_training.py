@@ -16,7 +16,7 @@ from dcdc.augment import to_float
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
-from dcdc.engine.optimiser import Adam, learning_rate_factor
+from dcdc.engine.optimiser import Adam, Optimiser, learning_rate_factor
 from dcdc.engine.terms import EpochTerms
 from dcdc.runtime.seeding import derive_generator
 
@@ -102,13 +102,23 @@ def adam_step(
     rate: float,
     decay_steps: int | None = None,
 ) -> SimpleStep:
-    """Descends the loss called `loss`; the rate decays to 0 over `decay_steps`, as a cosine."""
+    """By Adam; the rate decays to 0 over `decay_steps`, as a cosine."""
     optimiser = Adam(parameters, rate, fused=parameters[0].is_cuda)
-    n_done = count()
+
+    def factor(n_done: int) -> float:
+        return 1.0 if decay_steps is None else learning_rate_factor("cosine", n_done, decay_steps)
+
+    return descending_step(loss_of, optimiser, lambda n_done: rate * factor(n_done))
+
+
+def descending_step(
+    loss_of: Callable[[Batch], Terms], optimiser: Optimiser, rate_at: Callable[[int], float]
+) -> SimpleStep:
+    """Descends the loss called `loss`, at the rate that follows from the number of steps done."""
+    steps = count()
 
     def step(batch: Batch) -> Terms:
-        if decay_steps is not None:
-            optimiser.lr = rate * learning_rate_factor("cosine", next(n_done), decay_steps)
+        optimiser.lr = rate_at(next(steps))
         optimiser.zero_grad()
         terms = loss_of(batch)
         torch.autograd.backward(terms["loss"])

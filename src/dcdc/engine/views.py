@@ -4,15 +4,27 @@ Shapes: B images, r perturbed copies of each; of feature vectors, 2B rows.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
+import torch
 from torch import Generator, Tensor
 
-from dcdc.augment import OriginalCopy, PerturbedCopy
-from dcdc.augment.pipeline import OriginalDraw, PerturbedDraw
+from dcdc.augment import PerturbedCopy
+from dcdc.augment.pipeline import PerturbedDraw
 
-Copy = OriginalCopy | PerturbedCopy
 Apply = Callable[..., Any]
+
+
+class Copy(Protocol):
+    """Original, perturbed or strong."""
+
+    def draw(self, images: Tensor, generator: Generator) -> Any: ...
+
+    def part(self, draw: Any, rows: slice) -> Any: ...
+
+    def apply(self, images: Tensor, draw: Any) -> Tensor: ...
+
+    def has_kernel(self, device: torch.device) -> bool: ...
 
 
 def apply_of(copy: Copy) -> Apply:
@@ -31,8 +43,8 @@ class OriginalAndPerturbed(Views):
 
     def __init__(
         self,
-        original_copy: OriginalCopy,
-        perturbed_copy: PerturbedCopy,
+        original_copy: Copy,
+        perturbed_copy: Copy,
         *,
         partners: bool = False,
         applied: Callable[[Copy], Apply] = apply_of,
@@ -43,21 +55,17 @@ class OriginalAndPerturbed(Views):
         self.partners = partners
         self._apply, self._apply_perturbed = applied(original_copy), applied(perturbed_copy)
 
-    def draw(self, images: Tensor, generator: Generator) -> tuple[OriginalDraw, PerturbedDraw]:
+    def draw(self, images: Tensor, generator: Generator) -> tuple[Any, Any]:
         images, others = self._split(images)
         return (
             self.original_copy.draw(images, generator),
             self.perturbed_copy.draw(others, generator),
         )
 
-    def part(
-        self, draw: tuple[OriginalDraw, PerturbedDraw], rows: slice
-    ) -> tuple[OriginalDraw, PerturbedDraw]:
+    def part(self, draw: tuple[Any, Any], rows: slice) -> tuple[Any, Any]:
         return self.original_copy.part(draw[0], rows), self.perturbed_copy.part(draw[1], rows)
 
-    def copies(
-        self, images: Tensor, draw: tuple[OriginalDraw, PerturbedDraw]
-    ) -> tuple[Tensor, Tensor]:
+    def copies(self, images: Tensor, draw: tuple[Any, Any]) -> tuple[Tensor, Tensor]:
         images, others = self._split(images)
         return self._apply(images, draw[0]), self._apply_perturbed(others, draw[1])
 

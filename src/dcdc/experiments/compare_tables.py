@@ -39,12 +39,12 @@ def write_tables(rows: Rows, title: str, again: str, out: Path) -> list[Path]:
 
 
 def figures(rows: Rows) -> Sheet:
-    """The paper's, and memory of a GPU, only where there are any."""
+    """Published ones, and memory of a GPU, only where there are any."""
     published = _has_published(rows)
     has_gpu = any(row.largest("peak_gpu_memory_mb") is not None for row in rows)
     memory = _MEMORY if has_gpu else {"peak_memory_mb": "memory"}
     heads = ["method", "seeds", *map(str.upper, METRICS)]
-    heads += group_heads("the paper") if published else []
+    heads += group_heads("published") if published else []
     return Sheet(
         [*heads, "time", *memory.values()],
         [
@@ -102,7 +102,7 @@ def comma_separated(rows: Rows) -> str:
 
 
 def _best(rows: Rows) -> frozenset[tuple[int, int]]:
-    """Ours alone, never the paper's."""
+    """Ours alone, never published ones."""
     found = set()
     for column, metric in enumerate(METRICS, start=2):  # after the method and its seeds
         known = {

@@ -18,7 +18,7 @@ from dcdc.engine.model_files import METRICS
 from dcdc.errors import InputError
 from dcdc.experiments.chosen_epoch import LAST, EpochScores
 from dcdc.experiments.names import name_of
-from dcdc.experiments.paper import COMPARISON
+from dcdc.experiments.paper import BY_THEIR_AUTHORS, COMPARISON
 from dcdc.experiments.rows import Row, Standing, require_same
 from dcdc.methods import METHODS, Method, find_method
 from dcdc.nearest_name import nearest
@@ -95,9 +95,9 @@ class MethodRun:
     @property
     def row(self) -> MethodRow:
         dataset = self.task.dataset
-        # The paper's figures are from scratch, and are never shown beside those on given features.
-        on_pixels = self.task.features is None
-        published = COMPARISON.get(self.method, {}).get(dataset) if on_pixels else None
+        # Published figures are from scratch, and are never shown beside those on given features.
+        known = {} if self.task.features is not None else {**COMPARISON, **BY_THEIR_AUTHORS}
+        published = known.get(self.method, {}).get(dataset)
         return MethodRow(dataset, find_method(self.method).title, published, self.method)
 
     def described(self) -> dict[str, Any]:

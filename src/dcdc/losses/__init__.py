@@ -22,6 +22,7 @@ from dcdc.losses.generative import (
 )
 from dcdc.losses.heads import (
     DcdcLoss,
+    agreement_loss,
     balance_loss,
     class_affinity,
     class_view_loss,
@@ -31,6 +32,7 @@ from dcdc.losses.heads import (
     mutual_information,
     sample_affinity,
     sample_view_loss,
+    scan_loss,
 )
 from dcdc.losses.self_supervised import byol_loss, nt_xent_loss, self_label_loss
 from dcdc.registry import Registry
@@ -52,12 +54,14 @@ LOSSES.register(
     HeadLoss(dcdc_loss, ("temperature", "sample_weight", "class_weight", "balance_weight")),
 )
 LOSSES.register("iic", HeadLoss(iic_loss))
+LOSSES.register("scan", HeadLoss(scan_loss, ("balance_weight",)))
 
 __all__ = [
     "LOSSES",
     "DcdcLoss",
     "HeadLoss",
     "LossFunction",
+    "agreement_loss",
     "balance_loss",
     "balanced_labels",
     "byol_loss",
@@ -77,6 +81,7 @@ __all__ = [
     "reconstruction_loss",
     "sample_affinity",
     "sample_view_loss",
+    "scan_loss",
     "self_label_loss",
     "sharpened_target",
     "student_assignment",

@@ -1,4 +1,4 @@
-"""Losses of a head's assignments: the paper's two contrastive views and balance, and IIC's.
+"""Losses of a head's assignments: the paper's two contrastive views and balance, IIC's and SCAN's.
 
 Shapes: B images, r perturbed copies of each, K clusters. `assign` is B x K, `assign_perturbed`
 is rB x K with copy 1 of all B images first, then copy 2, and so on.
@@ -151,3 +151,19 @@ def iic_loss(assign: Tensor, assign_perturbed: Tensor) -> DcdcLoss:
     """Lower is better: the mutual information with its sign turned."""
     loss = -mutual_information(assign, assign_perturbed)
     return DcdcLoss(loss, {"mutual_information": loss})
+
+
+def agreement_loss(assign: Tensor, assign_perturbed: Tensor) -> Tensor:
+    """Mean of -log of the rows' dot product: 0 where both are sure of the same cluster."""
+    original, perturbed = paired_assignments(assign, assign_perturbed)
+    together = (original * perturbed).sum(dim=1)
+    return -together.clamp_min(torch.finfo(together.dtype).tiny).log().mean()
+
+
+def scan_loss(assign: Tensor, assign_perturbed: Tensor, balance_weight: float = 5.0) -> DcdcLoss:
+    """SCAN (Van Gansbeke et al., 2020): an image and its neighbour agree, and clusters are filled.
+
+    Its entropy of the mean assignment is the balance term but for a constant.
+    """
+    terms = {"agreement": agreement_loss(assign, assign_perturbed), "balance": balance_loss(assign)}
+    return DcdcLoss(terms["agreement"] + balance_weight * terms["balance"], terms)

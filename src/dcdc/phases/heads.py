@@ -15,9 +15,8 @@ from typing import Annotated, Literal, Self
 import torch
 from torch import Tensor
 
-from dcdc.augment import OriginalCopy, PerturbedCopy
 from dcdc.config import RunConfig
-from dcdc.config.phase_settings import BATCH, TEMPERATURE
+from dcdc.config.phase_settings import BATCH, TEMPERATURE, Copies
 from dcdc.config.ranges import Range
 from dcdc.config.rules import require
 from dcdc.data.vector_store import VectorStore
@@ -27,7 +26,7 @@ from dcdc.engine.neighbours import choose_partners
 from dcdc.engine.objectives import Objective, StepTools, Terms, as_it_is
 from dcdc.engine.partners import find_partners
 from dcdc.engine.phase import Passes, Phase
-from dcdc.engine.views import OriginalAndPerturbed, VectorPairs
+from dcdc.engine.views import Copy, OriginalAndPerturbed, VectorPairs
 from dcdc.errors import InputError
 from dcdc.losses import LOSSES, LossFunction
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
@@ -61,9 +60,12 @@ class Heads(Phase):
     """The perturbed copies are of one of this many nearest neighbours, by the features with which
     the phase begins; 0: of the image itself. Of feature vectors, the neighbour itself takes
     their place."""
+    copies: Copies = "perturbed"
+    """strong: some of RandAugment's operations and a hole, no crop; then the original copies are
+    strong ones, too."""
     loss: str = "dcdc"
     """A registered one: dcdc.losses.LOSSES. dcdc: the two views and balance, by the settings below;
-    iic: mutual information, which has no settings."""
+    iic: mutual information, which has no settings; scan: how alike pairs are, and balance."""
     temperature: Annotated[float, TEMPERATURE] = 0.5
     sample_weight: Annotated[float, Range(0)] = 1.0
     class_weight: Annotated[float, Range(0)] = 1.0
@@ -151,12 +153,12 @@ class Heads(Phase):
     def objective(self, context: TrainingContext, tools: StepTools) -> Objective:
         if isinstance(context.store, VectorStore):
             return VectorHeadsObjective(self.loss_function(), tools)
+        original: Copy = context.model.original_copy
+        perturbed: Copy = context.perturbed_copy(self.n_repeats)
+        if self.copies == "strong":
+            original, perturbed = context.strong_copy(1), context.strong_copy(self.n_repeats)
         return HeadsObjective(
-            context.model.original_copy,
-            context.perturbed_copy(self.n_repeats),
-            self.loss_function(),
-            tools,
-            partners=self.neighbours > 0,
+            original, perturbed, self.loss_function(), tools, partners=self.neighbours > 0
         )
 
     def without_neighbours(self) -> "Heads":
@@ -210,8 +212,8 @@ class HeadsObjective(OriginalAndPerturbed, HeadsLoss):
 
     def __init__(
         self,
-        original_copy: OriginalCopy,
-        perturbed_copy: PerturbedCopy,
+        original_copy: Copy,
+        perturbed_copy: Copy,
         loss: LossFunction,
         tools: StepTools,
         *,

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from dcdc.config import RunConfig, Schedule
-from dcdc.config.phase_settings import LEARNING_RATE
+from dcdc.config.phase_settings import LEARNING_RATE, Copies
 from dcdc.config.ranges import Range
 from dcdc.config.rules import require
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
-from dcdc.engine.views import OriginalAndPerturbed
+from dcdc.engine.views import Copy, OriginalAndPerturbed
 from dcdc.losses import self_label_loss
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
 
@@ -33,6 +33,9 @@ class SelfLabel(Phase):
     schedule: Schedule = "cosine"
     threshold: Annotated[float, Range(0, 1, below=True)] = 0.99
     """Confidence from which an answer counts as a label."""
+    copies: Copies = "perturbed"
+    """What learns the label: a perturbed copy, or a strong one, by some of RandAugment's operations
+    and a hole, no crop."""
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
@@ -48,13 +51,16 @@ class SelfLabel(Phase):
         return ((CLUSTER_HEAD,),)
 
     def objective(self, context: TrainingContext, tools: StepTools) -> "SelfLabelObjective":
-        return SelfLabelObjective(context, self.threshold, tools)
+        strong = self.copies == "strong"
+        taught = context.strong_copy(1) if strong else context.perturbed_copy(1)
+        return SelfLabelObjective(context, taught, self.threshold, tools)
 
 
 class SelfLabelObjective(OriginalAndPerturbed):
-    def __init__(self, context: TrainingContext, threshold: float, tools: StepTools) -> None:
-        original, perturbed = context.model.original_copy, context.perturbed_copy(1)
-        super().__init__(original, perturbed, applied=tools.applied)
+    def __init__(
+        self, context: TrainingContext, taught: Copy, threshold: float, tools: StepTools
+    ) -> None:
+        super().__init__(context.model.original_copy, taught, applied=tools.applied)
         self.threshold, self.tools = threshold, tools
 
     def loss(

@@ -1,0 +1,199 @@
+"""Clusters of a directed graph of neighbours, merged one pair after the other.
+
+Zhang, Wang, Zhao and Tang, Graph degree linkage: Agglomerative clustering on a directed graph,
+2012: two clusters are near where walks of two steps lead from one into the other and back. Yang,
+Parikh and Batra, Joint unsupervised learning of deep representations and image clusters, 2016,
+merge the pair that is nearest and also far nearer than other clusters are.
+
+Shapes: N images, D numbers of each, k neighbours.
+"""
+
+from collections import defaultdict
+from heapq import heapify, heappop, heappush, nlargest
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch.nn import functional as F
+
+from dcdc.engine.neighbours import nearest_neighbours
+
+N_NEAR = 5
+"""Clusters near to one, of which the nearest shall be far nearer than the others."""
+
+
+def tiny_clusters(points: NDArray[np.float32], device: torch.device) -> NDArray[np.int64]:
+    """N: every image (N x D) with its nearest neighbour, and so on."""
+    nearest = nearest_neighbours(points, 1, device)[:, 0].numpy()
+    links = (np.ones(len(points)), (np.arange(len(points)), nearest))
+    graph = coo_array(links, shape=(len(points), len(points)))
+    found: NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
+    return found
+
+
+def neighbour_graph(
+    points: NDArray[np.float32], k: int, device: torch.device
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Each image's k neighbours by direction, N x k, and how near they are, N x k: exp of minus the
+    squared distance, in units of its mean over all these pairs."""
+    neighbours = nearest_neighbours(points, k, device)
+    rows = F.normalize(torch.from_numpy(points), dim=1)
+    squared = torch.stack([2 - 2 * (rows * rows[near]).sum(1) for near in neighbours.T], dim=1)
+    squared = squared.double().clamp_min(0)
+    weights = torch.exp(-squared / squared.mean().clamp_min(1e-12))
+    return neighbours.numpy(), weights.numpy()
+
+
+def merge_clusters(
+    labels: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    n_clusters: int,
+) -> NDArray[np.int64]:
+    """N, from 0 to `n_clusters` - 1: of `labels` (N), the same or fewer clusters."""
+    merging = Merging(labels, neighbours, weights)
+    while len(merging.members) > n_clusters:
+        merging.merge(*merging.next_pair())
+    return np.unique(merging.labels, return_inverse=True)[1].astype(np.int64)
+
+
+class Merging:
+    """The clusters, and how near they are; what a merger changes is changed, and no more.
+
+    `walks[a][b]` is the sum over images i of cluster b of what leads from a to i, times what leads
+    from i to a. Divided by the square of a's size and added to that the other way, it says how near
+    both are.
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.int64],
+        neighbours: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        self.labels: list[int] = labels.tolist()
+        self.members: dict[int, list[int]] = defaultdict(list)
+        for image, label in enumerate(self.labels):
+            self.members[label].append(image)
+        self.to: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        """By cluster and image: what leads there."""
+        self.back: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for image, (others, near) in enumerate(
+            zip(neighbours.tolist(), weights.tolist(), strict=True)
+        ):
+            for other, weight in zip(others, near, strict=True):
+                self.to[self.labels[image]][other] += weight
+                self.back[self.labels[other]][image] += weight
+        self.walks: dict[int, dict[int, float]] = {label: {} for label in self.members}
+        for label in self.members:
+            for image, weight in self.to[label].items():
+                both = weight * self.back[label].get(image, 0.0)
+                self._add_walks(label, self.labels[image], both)
+        self.near: dict[int, list[tuple[float, int]]] = {}
+        """Of clusters that have any: affinity and label of the nearest ones, the nearest first."""
+        self.score: dict[int, float] = {}
+        for label in self.members:
+            self._look(label)
+        self._n_neighbours = neighbours.shape[1]
+        alone = self.members.keys() - self.score.keys()
+        self._alone = [(len(self.members[label]), label) for label in alone]
+        heapify(self._alone)
+
+    def affinity(self, first: int, second: int) -> float:
+        there = self.walks[first].get(second, 0.0) / len(self.members[first]) ** 2
+        return there + self.walks[second].get(first, 0.0) / len(self.members[second]) ** 2
+
+    def next_pair(self) -> tuple[int, int]:
+        """Clusters of which no walk comes back go first, the smallest of them, where some of their
+        neighbours must be elsewhere: else outliers would be left over, and others merged that are
+        not alike. Larger ones may be complete, and go last."""
+        while self._alone and self._alone[0][0] <= self._n_neighbours:
+            _, label = found = heappop(self._alone)
+            if self._is_alone(*found):
+                return label, self._led_to(label)
+        if self.score:
+            best = max(self.score, key=self.score.__getitem__)
+            return best, self.near[best][0][1]
+        while True:
+            _, label = found = heappop(self._alone)
+            if self._is_alone(*found):
+                return label, self._led_to(label)
+
+    def _is_alone(self, size: int, label: int) -> bool:
+        """Still, and of that size."""
+        is_same = label in self.members and len(self.members[label]) == size
+        return is_same and not self.walks[label]
+
+    def merge(self, first: int, second: int) -> None:
+        kept, gone = sorted((first, second), key=lambda label: (-len(self.members[label]), label))
+        to, back = self.to[kept], self.back[kept]
+        for image in self.members[gone]:
+            self.labels[image] = kept
+        for other in list(self.walks[gone]):
+            walked = self.walks[other].pop(gone)
+            if other != kept:
+                self._add_walks(other, kept, walked)
+        del self.walks[gone]
+        to_gone, back_gone = self.to.pop(gone), self.back.pop(gone)
+        for image in to_gone.keys() | back_gone.keys():
+            before = to.get(image, 0.0) * back.get(image, 0.0)
+            to[image] += to_gone.get(image, 0.0)
+            back[image] += back_gone.get(image, 0.0)
+            self._add_walks(kept, self.labels[image], to[image] * back[image] - before)
+        self.members[kept] += self.members.pop(gone)
+        self._forget(gone)
+        self._look(kept)
+        for label in self.walks[kept]:
+            self._look_again(label, kept, gone)
+        if not self.walks[kept]:
+            heappush(self._alone, (len(self.members[kept]), kept))
+
+    def _add_walks(self, start: int, end: int, amount: float) -> None:
+        """Both clusters then know of each other, even if no walk leads the other way."""
+        if start != end and amount > 0:
+            self.walks[start][end] = self.walks[start].get(end, 0.0) + amount
+            self.walks[end].setdefault(start, 0.0)
+
+    def _look(self, label: int) -> None:
+        others = self.walks[label]
+        if others:
+            found = nlargest(N_NEAR, ((self.affinity(label, other), other) for other in others))
+            self._keep(label, found)
+        else:
+            self._forget(label)
+
+    def _look_again(self, label: int, kept: int, gone: int) -> None:
+        """As `_look`, where only the affinity to `kept` is another, and `gone` is no more: all
+        others are looked at only where one of them may now be among the nearest."""
+        near = self.near.get(label, [])
+        now = (self.affinity(label, kept), kept)
+        stay = [pair for pair in near if pair[1] not in (kept, gone)]
+        n_lost = len(near) - len(stay)
+        if len(near) == N_NEAR and n_lost and (n_lost > 1 or now < near[-1]):
+            self._look(label)
+        elif n_lost or len(near) < N_NEAR or now > near[-1]:
+            self._keep(label, sorted([*stay, now], reverse=True)[:N_NEAR])
+
+    def _keep(self, label: int, near: list[tuple[float, int]]) -> None:
+        """The score: how near the nearest is, and how much nearer than the next ones."""
+        self.near[label] = near
+        # Clusters that are not there are at an affinity of 0.
+        next_ones = sum(affinity for affinity, _ in near[1:]) / (N_NEAR - 1)
+        self.score[label] = 2 * near[0][0] - next_ones
+
+    def _forget(self, label: int) -> None:
+        self.near.pop(label, None)
+        self.score.pop(label, None)
+
+    def _led_to(self, label: int) -> int:
+        """Where most leads from a cluster; else the smallest other one."""
+        found: dict[int, float] = defaultdict(float)
+        for image, weight in self.to[label].items():
+            if self.labels[image] != label:
+                found[self.labels[image]] += weight
+        others = found or {
+            other: -float(len(images)) for other, images in self.members.items() if other != label
+        }
+        return max(others, key=lambda other: (others[other], -other))
