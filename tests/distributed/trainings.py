@@ -60,6 +60,11 @@ TRAININGS: dict[str, dict] = {
         **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
         "discriminate.warmup_epochs": 0.5,
     },
+    "relate": {
+        "phases": ("relate",),
+        **{"relate.epochs": 3, "relate.batch_size": 17, "relate.n_passes": 2},
+        **{"relate.threshold": "even", "relate.information_weight": 0.1},
+    },
     "k-means": {
         "heads.over_clustering_first": 1,
         "heads.initialisation": "spherical-k-means",

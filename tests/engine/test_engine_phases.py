@@ -379,6 +379,24 @@ def test_byol_goes_on_in_the_middle_with_its_target(byol_config, tiny_set, tmp_p
     assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
 
 
+def test_relations_go_on_in_the_middle_by_the_answers_of_the_epoch_s_beginning(
+    config, tiny_set, tmp_path
+):
+    own = {"relate.epochs": 2, "relate.batch_size": 16, "relate.n_passes": 2}
+    own |= {"relate.threshold": "even", "relate.information_weight": 0.1}
+    config = with_values(config, {"phases": ("relate",)} | own)
+    whole = trainer(config, tiny_set)
+    whole.train()
+    with pytest.raises(Interrupted):  # in the second pass of the second epoch
+        trainer(config, tiny_set, tmp_path, Stopper(after=6 + 4)).train()
+    resumed = trainer(config, tiny_set, tmp_path)
+    assert resumed.resume()
+    assert resumed.context.state.keys() == {"earlier", "band"}
+    resumed.train()
+    assert same(resumed, whole)
+    assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
+
+
 def test_discrimination_goes_on_in_the_middle_with_its_centres_and_labels(
     config, tiny_set, tmp_path
 ):

@@ -56,6 +56,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
         "byol": "dcdc.phases.byol:Byol",
         "discriminate": "dcdc.phases.discriminate:Discriminate",
         "heads": "dcdc.phases.heads:Heads",
+        "relate": "dcdc.phases.relate:Relate",
         "self_label": "dcdc.phases.self_label:SelfLabel",
     },
 )

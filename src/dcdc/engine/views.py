@@ -91,13 +91,12 @@ class VectorPairs(Views):
         return first, second
 
 
-class PerturbedPair(Views):
-    """Two perturbed copies of each image: first one of every image, then the other of each."""
+class Perturbed(Views):
+    """Perturbed copies alone: first one of every image, then the next of each."""
 
     def __init__(
         self, perturbed_copy: PerturbedCopy, *, applied: Callable[[Copy], Apply] = apply_of
     ) -> None:
-        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
         self.perturbed_copy = perturbed_copy
         self._apply = applied(perturbed_copy)
 
@@ -109,3 +108,13 @@ class PerturbedPair(Views):
 
     def copies(self, images: Tensor, draw: PerturbedDraw) -> tuple[Tensor, ...]:
         return (self._apply(images, draw),)
+
+
+class PerturbedPair(Perturbed):
+    """Two perturbed copies of each image."""
+
+    def __init__(
+        self, perturbed_copy: PerturbedCopy, *, applied: Callable[[Copy], Apply] = apply_of
+    ) -> None:
+        assert perturbed_copy.n_repeats == 2, perturbed_copy.n_repeats
+        super().__init__(perturbed_copy, applied=applied)

@@ -34,6 +34,16 @@ from dcdc.losses.heads import (
     sample_view_loss,
     scan_loss,
 )
+from dcdc.losses.relations import (
+    Relations,
+    earlier_loss,
+    even_threshold,
+    find_relations,
+    indicator_loss,
+    local_information_loss,
+    relation_loss,
+    sure_label_loss,
+)
 from dcdc.losses.self_supervised import byol_loss, nt_xent_loss, self_label_loss
 from dcdc.registry import Registry
 
@@ -61,6 +71,7 @@ __all__ = [
     "DcdcLoss",
     "HeadLoss",
     "LossFunction",
+    "Relations",
     "agreement_loss",
     "balance_loss",
     "balanced_labels",
@@ -70,20 +81,27 @@ __all__ = [
     "dcdc_loss",
     "discrimination_loss",
     "discriminator_loss",
+    "earlier_loss",
+    "even_threshold",
+    "find_relations",
     "gaussian_divergence",
     "generator_loss",
     "iic_loss",
+    "indicator_loss",
     "joint_assignment",
+    "local_information_loss",
     "moved_centres",
     "mutual_information",
     "next_duals",
     "nt_xent_loss",
     "reconstruction_loss",
+    "relation_loss",
     "sample_affinity",
     "sample_view_loss",
     "scan_loss",
     "self_label_loss",
     "sharpened_target",
     "student_assignment",
+    "sure_label_loss",
     "target_divergence",
 ]

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from dcdc.errors import InputError
 from dcdc.networks.copy_group_norm import CopyGroupNorm, CopyGroupNorm1d, convert_copy_group_norm
 from dcdc.networks.layers import Dense, Grid
+from dcdc.networks.local_maps import ShowsMaps
 from dcdc.registry import Registry
 
 
@@ -69,6 +70,7 @@ BACKBONES: Registry[Backbone] = Registry(
         "resnet34-unpooled": "dcdc.networks.resnet:RESNET34_UNPOOLED",
         "resnet18-unpooled": "dcdc.networks.resnet:RESNET18_UNPOOLED",
         "small": "dcdc.networks.backbones:SMALL",
+        "convnet": "dcdc.networks.convnet:CONVNET",
         "patches": "dcdc.networks.patches:PATCHES",
         "vectors": "dcdc.networks.feature_vectors:GIVEN",
         "efficientnet-lite0": "dcdc.networks.pretrained.efficientnet_lite0:EFFICIENTNET_LITE0",
@@ -118,15 +120,17 @@ def _named(name: str) -> Backbone:
         raise InputError(f"{error.problem}, {others}") from None
 
 
-class SmallBackbone(nn.Module):
+class SmallBackbone(ShowsMaps):
     """For digits and the like: three 3x3 layers, a 4x4 grid, and a dense layer of 256 features.
 
     The dense layer over the grid, unlike an average, knows where a stroke is: a 6 is not a 9.
     """
 
+    n_maps, n_features = 64, 256
+    up_to_maps = 7
+
     def __init__(self, in_channels: int) -> None:
         super().__init__()
-        self.n_features = 256
         self.layers = nn.Sequential(
             nn.Conv2d(in_channels, 32, 3, padding=1, bias=False),
             CopyGroupNorm(32),
@@ -140,10 +144,6 @@ class SmallBackbone(nn.Module):
             Dense(64 * 4 * 4, self.n_features, bias=False),
             CopyGroupNorm1d(self.n_features),
         )
-
-    def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.layers(x)
-        return features
 
 
 SMALL = Backbone(SmallBackbone, suits_cpu=True)

@@ -1,0 +1,244 @@
+"""Clusters by relations of pairs: what DAC, DDC and DCCM have in common.
+
+Before each epoch the network answers for every image. Pairs with much the same answers belong
+together, pairs with other ones apart, and perturbed copies of the images learn so, for as many
+passes as the phase has; then the network, which knows better now, answers again. Sure answers can
+be labels besides, and an image's features can learn to know its own maps. The cluster head alone
+trains. Shapes: N images, B of a batch, K clusters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dcdc.config import RunConfig
+from dcdc.config.phase_settings import BATCH
+from dcdc.config.ranges import SHARE, Range
+from dcdc.config.rules import require
+from dcdc.engine.cluster_head_initialisation import initialise_by_k_means
+from dcdc.engine.context import TrainingContext
+from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.optimiser import Adam, Optimiser
+from dcdc.engine.phase import Passes, Phase, Trained
+from dcdc.engine.views import Perturbed
+from dcdc.errors import InputError
+from dcdc.losses import (
+    Relations,
+    earlier_loss,
+    even_threshold,
+    find_relations,
+    indicator_loss,
+    local_information_loss,
+    relation_loss,
+    sure_label_loss,
+)
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.networks.local_maps import LocalDiscriminator, ShowsMaps
+from dcdc.runtime.seeding import derive_generator
+
+EARLIER = "earlier"
+"""N x K: what the network answered before the epoch."""
+BAND = "band"
+"""2: the cosines below which pairs are apart, and from which they are together."""
+BETAS = (0.0, 0.9)
+"""Of Adam without a first moment: RMSprop, but for its first steps, which are not as long."""
+N_SEEN_FIRST = 50
+"""Batches that norms see before the first answers, which need their statistics."""
+N_COMPARED = 2_000
+"""Images that say how far logits are spread, and whose pairs where an even threshold is."""
+
+
+@dataclass(frozen=True)
+class Relate(Phase):
+    kind = "relate"
+    label = "relations of pairs"
+    color = "#9c36b5"
+
+    epochs: Annotated[int, Range(0)] = 50
+    batch_size: Annotated[int | None, BATCH] = 32
+    n_passes: Annotated[int, Range(1, most=1_000)] = 1
+    """Over the images in an epoch, by the same earlier answers."""
+    threshold: Literal["band", "even"] = "band"
+    """From which cosine on pairs belong together. band: `upper`, and below `lower` they are apart,
+    and both meet halfway over the epochs; even: that which as many pairs exceed as even clusters
+    would have."""
+    upper: Annotated[float, SHARE] = 0.99
+    lower: Annotated[float, SHARE] = 0.8
+    earlier_weight: Annotated[float, Range(0)] = 0.0
+    """Of the cross-entropy with an image's own earlier answer, as it is."""
+    label_weight: Annotated[float, Range(0)] = 0.0
+    """Of the cross-entropy with its earlier answer as a label, where that is sure."""
+    label_threshold: Annotated[float, Range(0, 1, below=True)] = 0.9
+    """Share from which an answer is sure."""
+    indicator_weight: Annotated[float, Range(0)] = 0.0
+    """Of what an answer lacks to be one cluster's alone."""
+    information_weight: Annotated[float, Range(0)] = 0.0
+    """Of the mutual information of features and maps; it takes a backbone that shows its maps."""
+    initialisation: Literal["spread", "k-means"] = "spread"
+    """How the cluster head starts. spread: as drawn, but that each cluster's logits have mean 0 and
+    deviation 1 over the images; k-means: from K-Means on the features."""
+
+    def check(self, name: str, config: RunConfig) -> None:
+        super().check(name, config)
+        require(self.lower <= self.upper, f"{name}.lower", self.lower, f"at most {self.upper}")
+        n_heads = config.network.sub_heads
+        one = n_heads == 1 or not self.epochs
+        require(one, "network.sub_heads", n_heads, f"1 where {name}.epochs is above 0")
+
+    def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
+        return ((CLUSTER_HEAD,),) * self.n_passes
+
+    def part(self, network: ClusteringNetwork) -> nn.Module | None:
+        if not self.information_weight:
+            return None
+        backbone = _with_maps(network)
+        return LocalDiscriminator(backbone.n_maps, backbone.n_features)
+
+    def optimiser(self, trained: Trained) -> Optimiser:
+        return trained.by(Adam, betas=BETAS)
+
+    def begin(self, context: TrainingContext) -> None:
+        """Norms learn what images are like, then the head's logits are spread: of weights as they
+        are drawn all images are nearly alike, and all pairs would belong together."""
+        n_images = context.store.n_answered
+        n_rows = min(n_images, max(self.batch_size or 0, 2))
+        context.network.train()
+        with torch.no_grad(), context.model.autocast():
+            for number in range(N_SEEN_FIRST):
+                draws = derive_generator(context.seed, "seen first", number)
+                rows = torch.randperm(n_images, generator=draws)[:n_rows]
+                context.network(context.model.prepare(context.store.batch(rows)))
+        self.initialise_cluster_head(context)
+
+    def initialise_cluster_head(self, context: TrainingContext) -> None:
+        if self.initialisation == "spread":
+            _spread_logits(context)
+        else:
+            initialise_by_k_means(context.model, context.store, context.seed, spherical=False)
+
+    def begin_epoch(self, context: TrainingContext, number: int) -> None:
+        """In place, where a captured step reads it."""
+        device = context.model.device
+        answers = context.model.assign_store(context.store).probabilities
+        found = torch.from_numpy(answers).to(device)
+        if self.threshold == "even":
+            some = torch.from_numpy(answers[_evenly_spaced(len(answers))])
+            band = even_threshold(some.to(device), found.shape[1]).expand(2)
+        else:
+            band = torch.tensor(self.band(number), device=device)
+        for name, value in ((EARLIER, found), (BAND, band)):
+            _on(device, context.state, name, like=value).copy_(value)
+
+    def band(self, number: int) -> tuple[float, float]:
+        """Lower and upper in epoch `number`: in the last one they meet."""
+        halfway = (self.upper - self.lower) / 2
+        moved = halfway * (number - 1) / max(1, self.epochs - 1)
+        return self.lower + moved, self.upper - moved
+
+    def objective(self, context: TrainingContext, tools: StepTools) -> "RelateObjective":
+        return RelateObjective(context, self, tools)
+
+
+def _on(
+    device: torch.device, state: dict[str, Tensor], name: str, like: Tensor | None = None
+) -> Tensor:
+    """What the phase keeps by that name, in its one place there; out of a checkpoint it comes on a
+    CPU. The first time it is `like` something."""
+    if like is not None and name not in state:
+        state[name] = torch.empty_like(like)
+    if state[name].device.type != device.type:
+        state[name] = state[name].to(device)
+    return state[name]
+
+
+def _with_maps(network: ClusteringNetwork) -> ShowsMaps:
+    if not isinstance(network.backbone, ShowsMaps):
+        raise InputError(
+            f"a {type(network.backbone).__name__} does not show its maps",
+            remedy=("set {relate.information_weight=0}", "use {network.backbone=convnet} or small"),
+        )
+    return network.backbone
+
+
+def _evenly_spaced(n_images: int) -> np.ndarray:
+    """Rows of some images: all, where there are few."""
+    return np.linspace(0, n_images - 1, min(n_images, N_COMPARED)).astype(np.int64)
+
+
+@torch.no_grad()
+def _spread_logits(context: TrainingContext) -> None:
+    """The cluster head's, over some images: of mean 0 and deviation 1, cluster by cluster."""
+    head = context.network.heads[CLUSTER_HEAD]
+    assert isinstance(head, nn.Linear)
+    rows = _evenly_spaced(context.store.n_answered)
+    features = torch.from_numpy(context.model.features_of(context.store, rows)).to(head.weight)
+    logits = head(features)
+    scale = 1 / logits.std(0).clamp_min(1e-8)
+    head.bias.copy_((head.bias - logits.mean(0)) * scale)
+    head.weight.mul_(scale[:, None])
+
+
+class RelateObjective(Perturbed):
+    def __init__(self, context: TrainingContext, phase: Relate, tools: StepTools) -> None:
+        super().__init__(context.perturbed_copy(1), applied=tools.applied)
+        self.context, self.phase, self.tools = context, phase, tools
+        self._rows: Tensor | None = None
+
+    def see(self, indices: Tensor) -> None:
+        self._rows = indices
+
+    def loss(
+        self,
+        network: ClusteringNetwork,
+        copies: tuple[Tensor, ...],
+        heads: Sequence[str],  # noqa: ARG002
+    ) -> tuple[Tensor, Terms]:
+        phase = self.phase
+        with self.tools.autocast():
+            if phase.information_weight:
+                assign, scores = self._with_scores(network, copies[0])
+            else:
+                assign = network(copies[0]).assign[CLUSTER_HEAD]
+        (assign,) = self.tools.gather(assign)
+        earlier, relations = self._known(assign.device)
+        terms, weights = {"pairs": relation_loss(assign, relations)}, {"pairs": 1.0}
+        if phase.earlier_weight:
+            terms["earlier"] = earlier_loss(assign, earlier)
+            weights["earlier"] = phase.earlier_weight
+        if phase.label_weight:
+            terms["labels"] = sure_label_loss(assign, earlier, phase.label_threshold)
+            weights["labels"] = phase.label_weight
+        if phase.indicator_weight:
+            terms["indicator"] = indicator_loss(assign)
+            weights["indicator"] = phase.indicator_weight
+        if phase.information_weight:
+            terms["information"] = local_information_loss(scores, relations.together)
+            weights["information"] = phase.information_weight
+        total = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
+        shares = {name: pairs.float().mean() for name, pairs in relations._asdict().items()}
+        return total, terms | shares
+
+    def _known(self, device: torch.device) -> tuple[Tensor, Relations]:
+        """Earlier answers of the batch, B x K, and what they say of its pairs."""
+        assert self._rows is not None
+        state = self.context.state
+        (rows,) = self.tools.gather(self._rows)
+        earlier = _on(device, state, EARLIER)[rows]
+        lower, upper = _on(device, state, BAND)
+        return earlier, find_relations(earlier, lower, upper)
+
+    def _with_scores(self, network: ClusteringNetwork, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Assignments, and the score of each image's features with each place of all maps."""
+        backbone, part = _with_maps(network), network.parts[self.phase.kind]
+        assert isinstance(part, LocalDiscriminator)
+        maps = backbone.maps(network.preprocess(images))
+        features = backbone.features_of(maps)
+        places, whole = part.places(maps), part.whole(features)
+        (whole,) = self.tools.gather(whole)
+        (flat,) = self.tools.gather(places.flatten(1))
+        scores = torch.einsum("bd,cld->bcl", whole, flat.view(-1, *places.shape[1:]))
+        return network(features).assign[CLUSTER_HEAD], scores

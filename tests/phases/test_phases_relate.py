@@ -1,0 +1,168 @@
+"""Relations of pairs: what the phase keeps, what its steps do, and what it refuses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from phase_examples import TOOLS, context_of, copies_of, moved
+
+from dcdc.config import with_values
+from dcdc.errors import InputError
+from dcdc.losses import (
+    earlier_loss,
+    find_relations,
+    indicator_loss,
+    local_information_loss,
+    relation_loss,
+    sure_label_loss,
+)
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
+from dcdc.phases.relate import BAND, EARLIER, Relate
+
+PHASE = Relate(
+    epochs=3,
+    batch_size=12,
+    n_passes=2,
+    upper=0.9,
+    lower=0.5,
+    earlier_weight=0.5,
+    label_weight=5,
+    label_threshold=0.4,
+    indicator_weight=0.3,
+    information_weight=0.05,
+)
+ROWS = torch.arange(12)
+
+
+@pytest.fixture
+def context(tiny_config, tiny_set):
+    context = context_of(tiny_config, tiny_set, PHASE)
+    PHASE.begin(context)
+    PHASE.begin_epoch(context, 2)
+    return context
+
+
+def test_logits_are_spread_at_the_start(context):
+    """As the weights are drawn, all images have nearly the same answer."""
+    network = context.network.eval()
+    images = context.model.prepare(context.store.batch(torch.arange(48)))
+    with torch.no_grad():
+        logits = network.heads[CLUSTER_HEAD](network.features(images))
+    torch.testing.assert_close(logits.mean(0), torch.zeros(3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(logits.std(0), torch.ones(3), atol=1e-3, rtol=0)
+
+
+def test_answers_of_all_images_are_kept_for_an_epoch(context):
+    answers = context.model.assign_store(context.store).probabilities
+    np.testing.assert_allclose(context.state[EARLIER].numpy(), answers)
+    kept = context.state[EARLIER]
+    with torch.no_grad():
+        context.network.heads[CLUSTER_HEAD].weight.mul_(2)
+    PHASE.begin_epoch(context, 3)
+    assert context.state[EARLIER] is kept  # a captured step reads this place
+    assert not np.allclose(kept.numpy(), answers)
+
+
+def test_the_band_closes_over_the_epochs(context):
+    assert [PHASE.band(number) for number in (1, 2, 3)] == [
+        pytest.approx(ends) for ends in ((0.5, 0.9), (0.6, 0.8), (0.7, 0.7))
+    ]
+    assert context.state[BAND].tolist() == pytest.approx([0.6, 0.8])
+    assert replace(PHASE, epochs=1).band(1) == pytest.approx((0.5, 0.9))
+
+
+def test_an_even_threshold_is_one_and_follows_the_answers(context):
+    even = replace(PHASE, threshold="even")
+    found = []
+    for factor in (1, 3):
+        with torch.no_grad():
+            context.network.heads[CLUSTER_HEAD].weight.mul_(factor)
+        even.begin_epoch(context, 1)
+        lower, upper = context.state[BAND].tolist()
+        assert lower == upper
+        found.append(upper)
+        relations = find_relations(context.state[EARLIER], lower, upper)
+        # of 48 images in three clusters 3 x 16 x 15 ordered pairs
+        assert relations.together.sum().item() == pytest.approx(3 * 16 * 15, abs=4)
+    assert found[0] != found[1]
+
+
+def test_a_step_minimises_what_its_parts_say(context):
+    objective = PHASE.objective(context, TOOLS)
+    objective.see(ROWS)
+    images = context.store.batch(ROWS)
+    (copies,) = copies_of(objective, images)
+    generator = torch.Generator().manual_seed(3)
+    assert torch.equal(copies, context.perturbed_copy(1)(images, generator))
+    total, terms = objective.loss(context.network, (copies,), (CLUSTER_HEAD,))
+    total.backward()
+
+    network, part = context.network, context.network.parts["relate"]
+    maps = network.backbone.maps(network.preprocess(copies))
+    features = network.backbone.features_of(maps)
+    assign = network.heads[CLUSTER_HEAD](features).softmax(1)
+    earlier = context.state[EARLIER][ROWS]
+    relations = find_relations(earlier, 0.6, 0.8)
+    assert 0 < relations.together.sum() < 12 * 11
+    scores = torch.zeros(12, 12, maps[0, 0].numel())
+    for i in range(12):
+        for j in range(12):
+            places = part.of_maps(maps[j].flatten(1).T)
+            scores[i, j] = places @ part.of_features(features[i]) / 128**0.5
+    expected = {
+        "pairs": (1, relation_loss(assign, relations)),
+        "earlier": (0.5, earlier_loss(assign, earlier)),
+        "labels": (5, sure_label_loss(assign, earlier, 0.4)),
+        "indicator": (0.3, indicator_loss(assign)),
+        "information": (0.05, local_information_loss(scores, relations.together)),
+    }
+    for name, (_, term) in expected.items():
+        torch.testing.assert_close(terms[name], term, rtol=1e-4, atol=1e-5)
+    wanted = sum(weight * term for weight, term in expected.values())
+    torch.testing.assert_close(total, wanted, rtol=1e-4, atol=1e-5)
+    assert terms["together"].item() == pytest.approx(relations.together.float().mean().item())
+    trained = ("backbone.", f"heads.{CLUSTER_HEAD}.", "parts.relate.")
+    assert all(any(name.startswith(each) for name in moved(network)) for each in trained)
+    assert all(name.startswith(trained) for name in moved(network))
+
+
+def test_terms_that_weigh_nothing_are_left_out(tiny_config, tiny_set):
+    plain = Relate(epochs=1, batch_size=12)
+    context = context_of(tiny_config, tiny_set, plain)
+    assert "relate" not in context.network.parts
+    plain.begin(context)
+    plain.begin_epoch(context, 1)
+    objective = plain.objective(context, TOOLS)
+    objective.see(ROWS)
+    copies = copies_of(objective, context.store.batch(ROWS))
+    total, terms = objective.loss(context.network, copies, (CLUSTER_HEAD,))
+    assert terms.keys() == {"pairs", "together", "apart"}
+    assert total == terms["pairs"]
+
+
+def test_the_cluster_head_trains_in_every_pass():
+    heads = (CLUSTER_HEAD, OVER_CLUSTERING_HEAD)
+    assert PHASE.passes(1, heads) == ((CLUSTER_HEAD,), (CLUSTER_HEAD,))
+    assert PHASE.is_scored
+
+
+def test_a_backbone_without_maps_is_refused(tiny_config, tiny_set):
+    config = with_values(tiny_config, {"network.backbone": "resnet18"})
+    with pytest.raises(InputError, match="ResNet does not show its maps"):
+        context_of(config, tiny_set, PHASE)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("relate.n_passes", 0, "must be at least 1"),
+        ("relate.upper", 1.5, "must be 0 to 1"),
+        ("relate.lower", 0.995, "must be at most 0.99"),
+        ("relate.initialisation", "zero", "must be one of"),
+        ("network.sub_heads", 2, "must be 1 where relate.epochs is above 0"),
+    ],
+)
+def test_wrong_settings_are_refused(tiny_config, key, value, problem):
+    with pytest.raises(InputError, match=problem):
+        with_values(tiny_config, {"phases": ("relate",), key: value})
