@@ -52,6 +52,13 @@ class Thumbnails:
         return Picture(JPEG, made)
 
 
+def clear_thumbnails() -> None:
+    """Removes every one that was kept."""
+    for file in (cache_folder() / FOLDER).glob("??/*.jpg"):
+        with suppress(OSError):  # another process does the same
+            file.unlink()
+
+
 def full_size(original: Original) -> Picture:
     """The file's own bytes where a browser may have them; raises BadImage."""
     if isinstance(original, np.ndarray):

@@ -99,7 +99,10 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     at("full").removeAttribute("src");
     closed(rows, index);
   });
-  on(dialog, "keydown", (event) => {
+  // Of the document: a button that was pressed and is disabled at the last image has lost the focus.
+  on(document, "keydown", (event) => {
+    if (!dialog.open) return;
+    if (event.key === "Escape") dialog.close();
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || event.target.closest("input, select")) return;
     event.preventDefault();
