@@ -211,3 +211,43 @@ def test_only_what_is_in_sight_is_in_the_document(open_view, serve, tmp_path):
     tab.resize(500, 900)
     wait_for_tiles(tab)
     assert tab.run("document.querySelectorAll('.tile').length") < 150
+
+
+def edited(run) -> list[dict]:
+    return json.loads(run.edits_file.read_text())["edits"] if run.edits_file.exists() else []
+
+
+def test_names_moves_merges_and_undo(open_view, serve, run, names):
+    client = serve(run)
+    tab = open_view(client, "#view=cluster&cluster=1&order=folder")
+    wait_for_tiles(tab)
+    before = tiles(tab)
+    tab.type("#rename", "trips </script>")
+    tab.press("Tab")
+    tab.run("document.getElementById('grid').focus()")
+    tab.wait("document.getElementById('title').textContent === '1 · trips </script>'")
+    for key in ("Home", " ", "ArrowRight", " "):
+        tab.press(key)
+    tab.wait("document.getElementById('n-chosen').textContent === '2 selected'")
+    choose(tab, "#move", "2")
+    tab.wait(f"document.getElementById('count').textContent.startsWith('{len(before) - 2} ')")
+    wait_for_tiles(tab)
+    assert tiles(tab) == before[2:]
+    tab.click_on("#tile-0")
+    tab.wait("document.getElementById('full').naturalWidth")
+    tab.click_on("#outside-one")
+    tab.wait("document.getElementById('facts').textContent.includes('belongs to none')")
+    tab.press("Escape")
+    tab.wait("document.getElementById('views').textContent.includes('Belongs to none 1')")
+    choose(tab, "#merge", "0")
+    tab.wait("document.getElementById('count').textContent.startsWith('0 ')")
+    assert [edit["kind"] for edit in edited(run)] == ["name", "move", "outside", "merge"]
+    assert edited(run)[1]["images"] == [[names.index(title), title] for title in before[:2]]
+    tab = open_view(serve(run), "#view=cluster&cluster=1&order=folder")  # after a restart
+    tab.wait("document.getElementById('undo').textContent === 'undo: merge into cluster 0'")
+    for _ in range(3):
+        shown = text(tab, "#undo")
+        tab.click_on("#undo")
+        tab.wait(f"document.getElementById('undo').textContent !== {json.dumps(shown)}")
+    tab.wait(f"document.getElementById('count').textContent.startsWith('{len(before)} ')")
+    assert [edit["kind"] for edit in edited(run)] == ["name"]

@@ -11,12 +11,16 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dcdc.data.listing import BadImage
+from dcdc.engine.edits import OUTSIDE
 from dcdc.report.figures import DARK, LIGHT
+from dcdc.stored.reading import parse_json
+from dcdc.stored.schema import Anything, MapOf, Maybe, Record, Text, Unfit
+from dcdc.viewer.corrections import Outdated
 from dcdc.viewer.server import Answer, Request, refusal
 from dcdc.viewer.thumbnails import Thumbnails, full_size
-from dcdc.viewer.viewed_run import ORDERS, OUTSIDE, ViewedRun, Wish
+from dcdc.viewer.viewed_run import ORDERS, ViewedRun, Wish
 
-_SCRIPTS = ("dom", "grid", "groups", "image", "known", "map", "view")
+_SCRIPTS = ("dom", "edits", "grid", "groups", "image", "known", "map", "view")
 _STATIC = {
     "/": ("view.html", "text/html; charset=utf-8"),
     "/view.css": ("view.css", "text/css; charset=utf-8"),
@@ -24,6 +28,8 @@ _STATIC = {
 }
 _PICTURE = re.compile(r"/(thumbnail|original)/([0-9]{1,9})")
 _MOST_ABOUT = 500
+_ASKED = Record({"version": Text(), "edit": Maybe(MapOf(Anything()))})
+"""Of an edit; null takes the last one back."""
 _NOT_FOUND = refusal(HTTPStatus.NOT_FOUND, "there is no such thing here")
 
 
@@ -41,7 +47,7 @@ class Answers:
     def __call__(self, request: Request) -> Answer:
         picture = _PICTURE.fullmatch(request.path)
         if request.method != "GET":
-            return _NOT_FOUND
+            return self._edited(request) if request.path == "/edits" else _NOT_FOUND
         if picture:
             return self._picture(picture[1], int(picture[2]))
         if request.path in _STATIC:
@@ -69,6 +75,27 @@ class Answers:
             case "/map":
                 return _json(self._run.map())
         return _NOT_FOUND
+
+    def _edited(self, request: Request) -> Answer:
+        """The overview after the edit, which is then written."""
+        if request.kind != "application/json":
+            return refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "edits are JSON")
+        try:
+            asked = parse_json(request.body)
+            _ASKED.check(asked, "")
+        except Unfit as error:
+            return refusal(HTTPStatus.BAD_REQUEST, str(error))
+        corrections = self._run.corrections
+        try:
+            if asked["edit"] is None:
+                corrections.undo(asked["version"])
+            else:
+                corrections.make(asked["edit"], asked["version"])
+        except Outdated as error:
+            self._run.take_corrections()
+            return refusal(HTTPStatus.CONFLICT, str(error))
+        self._run.take_corrections()
+        return _json(self._run.overview() | self._look)
 
     def _row(self, text: str) -> int | None:
         is_number = text.isascii() and text.isdecimal() and len(text) < 10

@@ -46,7 +46,7 @@ class Likeness:
         """N: one minus the cosine with the centre of the image's own cluster; NaN if not known."""
         found = np.full(n_images, np.nan, np.float32)
         own = clusters[self.rows]
-        for cluster in np.unique(own):
+        for cluster in np.unique(own[own >= 0]):
             members = np.flatnonzero(own == cluster)
             centre = self.directions[members].mean(axis=0)
             length = float(np.linalg.norm(centre)) or 1.0

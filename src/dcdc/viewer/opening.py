@@ -6,11 +6,13 @@ from dcdc.data.load_data import find_data
 from dcdc.data.sources import readable
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
+from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.map_figure import kept_layout
 from dcdc.run_folder import RunFolder
 from dcdc.stored.reading import DamagedFileError
+from dcdc.viewer.corrections import Corrections
 from dcdc.viewer.originals import Originals, originals_of
 from dcdc.viewer.viewed_run import ViewedRun
 
@@ -18,6 +20,8 @@ from dcdc.viewer.viewed_run import ViewedRun
 def open_run(folder: RunFolder) -> ViewedRun:
     """Of a finished run; what of it cannot be shown stands in its notes."""
     facts = read_facts(folder)
+    answers = RunAnswers(facts.names, facts.assignments, facts.n_clusters)
+    corrections = Corrections(folder, answers)
     found, why = _source(facts)
     notes = [] if why is None else [why]
     originals: Originals | None = None
@@ -36,7 +40,9 @@ def open_run(folder: RunFolder) -> ViewedRun:
         if layouts is None:
             notes.append("There is no map yet: dcdc report makes it")
     vectors = found if isinstance(found, VectorSet) else None
-    return ViewedRun(facts, originals, notes, sample=sample, vectors=vectors, layouts=layouts)
+    return ViewedRun(
+        facts, corrections, originals, notes, sample=sample, vectors=vectors, layouts=layouts
+    )
 
 
 def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str | None]:

@@ -42,6 +42,8 @@ class Request:
     path: str
     query: Mapping[str, str]
     body: bytes = b""
+    kind: str = ""
+    """The body's MIME type."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
         if why is not None:
             return refusal(HTTPStatus.FORBIDDEN, why)
         try:
-            return self.server.answer(Request(self.command, address.path, query, body))
+            kind = self.headers.get_content_type()
+            return self.server.answer(Request(self.command, address.path, query, body, kind))
         except InputError as error:
             return refusal(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:  # one request's fault ends neither the server nor its connection

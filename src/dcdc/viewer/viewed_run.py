@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.vector_set import VectorSet
+from dcdc.engine.edits import OUTSIDE
 from dcdc.printable import shown
 from dcdc.report.facts import RunFacts, RunSample
 from dcdc.report.page_data import on_grid
+from dcdc.viewer.corrections import Corrections
 from dcdc.viewer.likeness import MOST, Likeness
 from dcdc.viewer.originals import Originals
 from dcdc.viewer.survey import UNKNOWN_DATE, Survey
 
 ORDERS = ("random", "confidence", "centre", "odd", "folder", "name", "date")
 N_NEAREST = 24
-OUTSIDE = -1
-"""The cluster of images that belong to none."""
 _SHOWN_OF_A_CLUSTER = 4
 
 
@@ -44,6 +44,7 @@ class ViewedRun:
     def __init__(
         self,
         facts: RunFacts,
+        corrections: Corrections,
         originals: Originals | None,
         notes: Sequence[str] = (),
         *,
@@ -55,12 +56,19 @@ class ViewedRun:
         `layouts`: of the sample."""
         self.facts, self.originals, self.notes = facts, originals, list(notes)
         self.n_images = len(facts.names)
-        self.clusters = facts.assignments.astype(np.int32)
-        self.names = dict(facts.cluster_names)
+        self.corrections = corrections
         self._sample, self._layouts = sample, layouts
         rows, features = _features(facts, sample, vectors)
         self.likeness = None if features is None else Likeness.of(rows, features)
         self.survey = Survey(self.n_images, originals, features)
+        self.take_corrections()
+
+    def take_corrections(self) -> None:
+        """Clusters and names as the edits leave them."""
+        found = self.corrections.corrected()
+        self.clusters, self.n_clusters = found.clusters, found.n_clusters
+        self.names = found.names
+        self.__dict__.pop("from_centre", None)
 
     # What is known of each image
 
@@ -165,7 +173,7 @@ class ViewedRun:
             "run": shown(self.facts.path.resolve().name),
             "things": self.facts.things,
             "n_images": self.n_images,
-            "n_clusters": self.facts.n_clusters,
+            "n_clusters": self.n_clusters,
             "has_images": self.originals is not None,
             "is_coarse": self.originals is not None and self._is_coarse(self.originals),
             "notes": [shown(note) for note in self.notes],
@@ -178,6 +186,7 @@ class ViewedRun:
             "copies": None if self.survey.copies is None else _counted(copies),
             "near_duplicates": None if self.survey.oddity is None else _counted(near),
             "layouts": [] if self._layouts is None else list(self._layouts),
+            **self.corrections.told(),
         }
 
     def _is_coarse(self, originals: Originals) -> bool:
@@ -190,7 +199,7 @@ class ViewedRun:
         by_chance = by_chance[np.argsort(self.clusters[by_chance], kind="stable")]
         clusters = self.clusters[by_chance]
         found = []
-        for number in range(self.facts.n_clusters):
+        for number in range(self.n_clusters):
             start, stop = np.searchsorted(clusters, [number, number + 1])
             members = by_chance[start:stop]
             mean = float(self.facts.confidence[members].mean()) if len(members) else 0.0
@@ -222,6 +231,8 @@ class ViewedRun:
             if facts.runner_up is not None and facts.runner_up_confidence is not None:
                 about["runner_up"] = int(facts.runner_up[row])
                 about["runner_up_confidence"] = round(float(facts.runner_up_confidence[row]), 3)
+            if self.clusters[row] != facts.assignments[row]:
+                about["was"] = int(facts.assignments[row])
             if facts.targets is not None:
                 about["class"] = shown(str(facts.targets[row]))
             if not np.isnan(self.from_centre[row]):

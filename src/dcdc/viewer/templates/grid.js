@@ -4,11 +4,12 @@ import { fact, facts } from "/known.js";
 
 const GAP = 6, WANTED = 168, MORE = 2;
 
-export function makeGrid(host, { thumbnail, words, badge, open, bare }) {
+export function makeGrid(host, { thumbnail, words, badge, open, bare, chosen }) {
   const space = make("div", { className: "space" });
   host.append(space);
   let rows = new Uint32Array(), columns = 1, side = WANTED, now = 0, planned = false, lastTop = 0;
-  const tiles = new Map(), spare = [];
+  const tiles = new Map(), spare = [], selected = new Set();
+  let from = 0;
 
   function arrange() {
     const style = getComputedStyle(host);
@@ -37,7 +38,13 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare }) {
     node.setAttribute("role", "option");
     const tile = { node, image, label, mark, index: -1 };
     on(image, "error", () => { if (image.getAttribute("src")) node.classList.add("bad"); });
-    on(node, "click", (event) => { go(tile.index, false); open(tile.index, event); });
+    on(node, "click", (event) => {
+      const many = event.shiftKey, one = event.ctrlKey || event.metaKey || at("choose").checked;
+      go(tile.index, false);
+      if (many) choose(from, tile.index);
+      else if (one) toggle(tile.index);
+      else open(tile.index);
+    });
     space.append(node);
     return tile;
   }
@@ -46,6 +53,7 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare }) {
     Object.assign(tile, { index, row });
     node.hidden = false;
     node.className = "tile" + (bare() ? " bare" : "") + (index === now ? " now" : "");
+    mark(tile);
     node.id = "tile-" + index;
     node.style.width = node.style.height = side + "px";
     node.style.transform = `translate(${(index % columns) * (side + GAP)}px, ${Math.floor(index / columns) * (side + GAP)}px)`;
@@ -65,6 +73,26 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare }) {
     tile.node.dataset.says = known ? known.name : "";
     tile.node.title = known ? (known.folder ? known.folder + "/" : "") + known.name : "";
     tile.node.setAttribute("aria-label", known ? known.name + ", " + words(known) : "image " + tile.row);
+  }
+  function mark(tile) {
+    tile.node.setAttribute("aria-selected", selected.has(tile.row));
+  }
+  function marked() {
+    for (const tile of tiles.values()) mark(tile);
+    chosen([...selected]);
+  }
+  function toggle(index) {
+    from = index;
+    if (!selected.delete(rows[index])) selected.add(rows[index]);
+    marked();
+  }
+  function choose(one, other) {
+    for (let i = Math.min(one, other); i <= Math.max(one, other); i++) selected.add(rows[i]);
+    marked();
+  }
+  function clear() {
+    selected.clear();
+    marked();
   }
   function paint() {
     planned = false;
@@ -98,23 +126,37 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare }) {
       ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, PageUp: -screen, PageDown: screen,
       Home: -rows.length, End: rows.length,
     };
-    if (!rows.length || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key in steps) go(now + steps[event.key]);
-    else if (event.key === "Enter") open(now, event);
+    if (!rows.length || event.altKey) return;
+    if ((event.ctrlKey || event.metaKey) && event.key === "a") choose(0, rows.length - 1);
+    else if (event.ctrlKey || event.metaKey) return;
+    else if (event.key in steps) {
+      const before = now;
+      go(now + steps[event.key]);
+      if (event.shiftKey) choose(before, now);
+    } else if (event.key === "Enter") open(now);
+    else if (event.key === " ") toggle(now);
+    else if (event.key === "Escape" && selected.size) clear();
     else return;
     event.preventDefault();
   });
   new ResizeObserver(() => { if (!at("images").hidden) arrange(); }).observe(host);
 
   return {
-    show(found) {
+    show(found, keep = false) {
       rows = found;
-      now = 0;
-      host.scrollTop = 0;
+      from = 0;
+      now = keep ? Math.min(now, Math.max(0, rows.length - 1)) : 0;
+      if (!keep) selected.clear();
+      if (selected.size) {
+        const here = new Set(rows);
+        for (const row of [...selected]) if (!here.has(row)) selected.delete(row);
+      }
+      if (!keep) host.scrollTop = 0;
       arrange();
+      marked();
     },
+    clear,
     rows: () => rows,
     go,
-    again() { for (const tile of tiles.values()) facts(tile.row).then((known) => tell(tile, known)); },
   };
 }

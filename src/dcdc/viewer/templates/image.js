@@ -11,7 +11,7 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
   function lines(known) {
     const found = [
       ["folder", known.folder ? text(known.folder) : null],
-      ["cluster", text(called(known.cluster))],
+      ["cluster", text(called(known.cluster) + (known.was === undefined ? "" : ", was " + called(known.was)))],
       ["confidence", known.confidence.toFixed(3)],
       ["second choice", known.runner_up === undefined ? null
         : text(called(known.runner_up) + ", " + known.runner_up_confidence.toFixed(3))],
@@ -104,7 +104,7 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     if (!dialog.open) return;
     if (event.key === "Escape") dialog.close();
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!by || event.target.closest("input, select")) return;
+    if (!by || event.target.closest?.("input, select")) return;
     event.preventDefault();
     step(by);
   });

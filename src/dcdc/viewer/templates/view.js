@@ -1,6 +1,7 @@
 // The page: a front with every cluster, a grid of images, groups, and the map, chosen by the address.
 import { ask, askJson, at, counted, make, number, on, picture, text } from "/dom.js";
 import { forget } from "/known.js";
+import { makeEdits } from "/edits.js";
 import { makeGrid } from "/grid.js";
 import { makeGroups } from "/groups.js";
 import { makeImageView } from "/image.js";
@@ -13,7 +14,7 @@ const ORDERS = {
   odd: "out of distribution first", folder: "by folder", name: "by name", date: "by date",
 };
 const SECTIONS = ["front", "images", "groups", "map"];
-let run = await askJson("/overview");
+const run = await askJson("/overview");
 
 const thumbnail = (row) => `/thumbnail/${row}?v=${run.stamp}`;
 const original = (row) => `/original/${row}?v=${run.stamp}`;
@@ -45,6 +46,20 @@ const grid = makeGrid(at("grid"), {
   },
   badge: (known) => known.copies ? "×" + known.copies : "",
   open: (index) => open(grid.rows(), index),
+  chosen: (rows) => edits.choose(rows),
+});
+const clusterNow = () => {
+  const query = wanted();
+  return query.get("view") === "cluster" ? Number(query.get("cluster")) : null;
+};
+const edits = makeEdits({
+  run, called, clusterNow, shown: { clear: () => grid.clear() }, image: () => view.row(),
+  changed: async () => {
+    Object.assign(run, await askJson("/overview"));
+    forget();
+    await show(true);
+    view.refresh();
+  },
 });
 const groups = makeGroups({ thumbnail, open, bare });
 let lassoed = [];
@@ -62,19 +77,20 @@ function go(changes) {
   location.hash = next;
 }
 
-async function show() {
+async function show(keep = false) {
   const query = wanted(), kind = query.get("view") || "front";
   const section = { copies: "groups", near: "groups", map: "map", front: "front" }[kind] || "images";
   for (const each of SECTIONS) at(each).hidden = each !== section;
   showViews(kind);
+  edits.show();
   if (document.activeElement !== at("find")) at("find").value = query.get("find") || "";
   if (section === "front") return showFront();
   if (section === "map") return map.show(await askJson("/map"));
   if (section === "groups") return showGroups(kind);
-  await showImages(kind, query);
+  await showImages(kind, query, keep);
 }
 
-async function showImages(kind, query) {
+async function showImages(kind, query, keep) {
   const number_ = kind === "cluster" ? Number(query.get("cluster")) : kind === "outside" ? -1 : null;
   const usual = kind === "odd" ? "odd" : kind === "find" ? "folder" : "random";
   const order = query.get("order") in ORDERS ? query.get("order") : usual;
@@ -95,7 +111,7 @@ async function showImages(kind, query) {
     ? `Known of the ${number(run.n_with_features)} images whose features the run has kept. ` : "";
   at("says").textContent = kind === "odd" ? "How unlike all others an image is; above 1, as 1 in 100 are. " + partly
     : order === "centre" || order === "odd" ? partly : "";
-  if (kind === "lasso") return settle(Uint32Array.from(lassoed));
+  if (kind === "lasso") return settle(Uint32Array.from(lassoed), keep);
   const mine = location.hash;
   const asked = { order, find: query.get("find") || "" };
   if (number_ !== null) asked.cluster = number_;
@@ -103,11 +119,11 @@ async function showImages(kind, query) {
   if (!at("once").checked) asked.once = 0;
   const answer = await ask("/rows", asked);
   const rows = new Uint32Array(await answer.arrayBuffer());
-  if (mine === location.hash) settle(rows);
+  if (mine === location.hash) settle(rows, keep);
 }
-function settle(rows) {
+function settle(rows, keep) {
   at("count").textContent = counted(rows.length, run.things.slice(0, -1), run.things);
-  grid.show(rows);
+  grid.show(rows, keep);
 }
 
 async function showGroups(kind) {
@@ -189,7 +205,7 @@ on(document, "keydown", (event) => {
     at("find").focus();
   }
 });
-on(window, "hashchange", show);
+on(window, "hashchange", () => show());
 
 // What takes a while to find out comes later.
 async function follow() {
