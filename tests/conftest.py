@@ -21,6 +21,7 @@ from dcdc.config import (
 )
 from dcdc.data import ImageSet, from_arrays
 from dcdc.phases.heads import Heads
+from devtools import browser  # noqa: F401 - a fixture for every test
 from feature_runs import (  # noqa: F401 - fixtures for every test
     frozen_run,
     frozen_run_once,

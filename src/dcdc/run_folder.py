@@ -14,6 +14,7 @@ from dcdc.config.keys import flatten
 from dcdc.engine import model_files
 from dcdc.engine.checkpoints import CHECKPOINTS, STATE, TENSORS
 from dcdc.engine.cluster_names import read_names, write_names
+from dcdc.engine.edits import Edits, RunAnswers, read_edits, write_edits
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
 from dcdc.runtime.array_files import write_arrays
@@ -32,8 +33,8 @@ RUN_FOLDER = Contents(
         # What a half-removed run must not be taken for goes first: it has no answers, then no
         # checkpoint to go on from. While there is a config, the folder is a run.
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
-        *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "report.html"),
-        *("figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
+        *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "edits.json"),
+        *("report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
         files.NUMBER.name,
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
@@ -59,6 +60,7 @@ class RunFolder:
         self.sample_file = path / files.SAMPLE.name
         self.reference_file = path / model_files.REFERENCE
         self.map_file = path / files.MAP.name
+        self.edits_file = path / files.EDITS.name
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.number_file = path / files.NUMBER.name
@@ -254,6 +256,15 @@ class RunFolder:
             return {}
         n_clusters = self.read_config().get("n_clusters") or 0
         return read_names(file or self.names_file, int(n_clusters))
+
+    def write_edits(self, edits: Edits) -> None:
+        write_edits(self.edits_file, edits)
+
+    def read_edits(self, answers: RunAnswers) -> Edits:
+        """What people corrected of these answers; none if nobody did."""
+        if not self.edits_file.exists():
+            return Edits(answers.digest)
+        return read_edits(self.edits_file, answers)
 
 
 def _is_as_new(path: Path) -> bool:

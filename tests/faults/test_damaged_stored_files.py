@@ -21,6 +21,7 @@ from PIL import Image
 import dcdc
 from dcdc.data import load_images
 from dcdc.engine.checkpoints import list_checkpoints, load_latest
+from dcdc.engine.edits import Edits, RunAnswers
 from dcdc.errors import InputError
 from dcdc.prediction.answers import images_for
 from dcdc.prediction.session import predict_to_file
@@ -54,6 +55,10 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     run(tiny_config, tiny_set, folder=folder)
     folder.write_names({0: "stripes", 2: "Hühner"})
     folder.write_skipped([("bad, worse.jpg", "cut short")])
+    of_run = given(folder)
+    moved = {"kind": "move", "images": [[3, of_run.names[3]]], "to": 1}
+    named = {"kind": "name", "cluster": 1, "name": "Küken"}
+    folder.write_edits(Edits(of_run.digest, (moved, named)))
     saved = dcdc.load(folder.path).save(folder.path.parent / "model")
     shutil.copy(saved / "reference.npz", folder.path)
     layout_of(folder, read_sample(folder), seed=0)
@@ -78,6 +83,15 @@ def facts(folder: RunFolder) -> Any:
         **{"assignments": found.assignments.tolist(), "skipped": found.skipped},
         **{"called": dict(found.cluster_names), "targets": found.targets.tolist()},
     }
+
+
+def given(folder: RunFolder) -> RunAnswers:
+    table = folder.read_assignments()
+    return RunAnswers(table["name"].to_pylist(), table["cluster"].to_numpy(), 3)
+
+
+def edits(folder: RunFolder) -> Any:
+    return folder.read_edits(given(folder))
 
 
 def sample(folder: RunFolder) -> Any:
@@ -117,6 +131,7 @@ CASES = {
     "metrics.json": Case(facts),
     "history.jsonl": Case(facts, is_prefix_good=True),
     "names.json": Case(facts),
+    "edits.json": Case(edits),
     "skipped.csv": Case(facts),
     "assignments.parquet": Case(facts),
     "sample.npz": Case(sample),
@@ -218,7 +233,7 @@ SAMPLED = [
     pytest.param(40, id="some"),
     pytest.param(1, id="all", marks=pytest.mark.slow),
 ]
-SMALL = ("metrics.json", "history.jsonl", "names.json", "assignments.parquet")
+SMALL = ("metrics.json", "history.jsonl", "names.json", "edits.json", "assignments.parquet")
 
 
 @pytest.mark.parametrize("some", SAMPLED)

@@ -16,6 +16,7 @@ from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
+from dcdc.cli.view import view
 from dcdc.errors import InputError
 from dcdc.runtime.environment import bound_spinning
 from dcdc.runtime.launch import read_launch
@@ -29,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(before_any_verb)
-for verb in (fit, predict, evaluate, report, export, presets, compare, reproduce, bench):
+for verb in (fit, predict, evaluate, report, view, export, presets, compare, reproduce, bench):
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

@@ -145,21 +145,27 @@ def get(names: Annotated[list[str], typer.Argument(help="Names from dcdc data li
 @data_app.command("cache")
 def cache(
     clear: Annotated[
-        bool, typer.Option("--clear", help="Remove the decoded images, which can be made again.")
+        bool,
+        typer.Option(
+            "--clear", help="Remove decoded images and thumbnails, which can be made again."
+        ),
     ] = False,
 ) -> None:
-    """Show where downloads and decoded images are kept, and how big they are."""
+    """Show where downloads, decoded images and thumbnails are kept, and how big they are."""
     from dcdc.data.cache_folder import cache_folder
     from dcdc.data.row_cache import clear_rows
 
     folder = cache_folder()
     if clear:
+        from dcdc.viewer.thumbnails import clear_thumbnails
+
         before = _bytes_below(folder / "decoded")
         for entry, why in clear_rows():
             note(f"left {entry}: {why}")
         say(f"removed {decimal(before - _bytes_below(folder / 'decoded'))} of decoded images")
+        clear_thumbnails()
     say(f"cache folder {folder} (set DCDC_DATA to choose another)")
-    for part in ("downloads", "decoded"):
+    for part in ("downloads", "decoded", "thumbnails"):
         say(f"{part:12} {decimal(_bytes_below(folder / part))}")
 
 

@@ -12,7 +12,8 @@ VARIABLE = "DCDC_DATA"
 
 
 def cache_folder() -> Path:
-    """`downloads/` holds the benchmarks' files, `decoded/` images brought to their size."""
+    """`downloads/` holds the benchmarks' files, `decoded/` images brought to their size,
+    `thumbnails/` small copies for people."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return expanded(chosen)

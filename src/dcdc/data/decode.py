@@ -57,23 +57,28 @@ class Header:
 
 
 def read_header(source: Source) -> Header:
-    with _opened(source) as image:
+    with opened_image(source) as image:
         is_grey = image.mode in _GREY_MODES or image.mode.startswith("I;16")
         return Header(image.size, is_grey, image.format or "")
 
 
 def decode_image(source: Source, size: int, channels: int) -> NDArray[np.uint8]:
     """size x size x channels; raises BadImage."""
-    with _opened(source) as image:
-        # a big JPEG is decoded at a fraction of its size
-        image.draft(image.mode, (size * _REDUCING_GAP, size * _REDUCING_GAP))
-        frame = image.tile[0].extents if image.format == "GIF" and image.tile else None
-        image.load()
-        upright = _turned_upright(image if frame is None else _on_clear_canvas(image, frame))
-        flat = _on_white(_eight_bit(upright))
-        mode = "L" if channels == 1 else "RGB"
-        square = _squared(flat if flat.mode == mode else flat.convert(mode), size)
+    with opened_image(source) as image:
+        square = _squared(upright_pixels(image, "L" if channels == 1 else "RGB", size), size)
         return np.asarray(square).reshape(size, size, channels)
+
+
+def upright_pixels(image: ImageFile.ImageFile, mode: str, size: int | None = None) -> Image.Image:
+    """An opened image in 8 bits, upright and on white; where a shorter side of `size` is enough, a
+    big JPEG is decoded at a fraction of its size."""
+    if size is not None:
+        image.draft(image.mode, (size * _REDUCING_GAP, size * _REDUCING_GAP))
+    frame = image.tile[0].extents if image.format == "GIF" and image.tile else None
+    image.load()
+    upright = _turned_upright(image if frame is None else _on_clear_canvas(image, frame))
+    flat = _on_white(_eight_bit(upright))
+    return flat if flat.mode == mode else flat.convert(mode)
 
 
 def square_images(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -111,7 +116,8 @@ def quiet_pillow() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[ImageFile.ImageFile]:
+def opened_image(source: Source) -> Iterator[ImageFile.ImageFile]:
+    """Its header is read, and of a format that is known here; BadImage, also within the block."""
     try:
         if isinstance(source, Path) and not source.is_file():
             raise BadImage("not a file, or a link that leads nowhere")  # a pipe would wait for ever

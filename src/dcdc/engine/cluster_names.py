@@ -28,14 +28,17 @@ def read_names(path: Path, n_clusters: int) -> dict[int, str]:
             raise InputError(
                 f"{path} names cluster {key[:20]!r}: the run has clusters 0 to {n_clusters - 1}"
             )
-        line = " ".join(name.split())
-        if len(line) > LONGEST_NAME:
-            raise InputError(
-                f"{path}: the name of cluster {key} has {len(line)} characters, at most "
-                f"{LONGEST_NAME} are taken"
-            )
-        if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
-            raise InputError(f"{path}: the name of cluster {key} holds control characters")
+        line = tidy_name(name, f"{path}: the name of cluster {key}")
         if line:
             names[int(key)] = line
     return names
+
+
+def tidy_name(name: str, whose: str) -> str:
+    """In one line; one that is too long, or would steer a terminal, is refused."""
+    line = " ".join(name.split())
+    if len(line) > LONGEST_NAME:
+        raise InputError(f"{whose} has {len(line)} characters, at most {LONGEST_NAME} are taken")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
+        raise InputError(f"{whose} holds control characters")
+    return line

@@ -38,6 +38,11 @@ class OutOfDistributionScore:
         placed = _placed(features, self.mean, self.directions)
         return (_nearest(placed, self.training) / self.ordinary_distance).astype(np.float32)
 
+    def own_scores(self) -> NDArray[np.float32]:
+        """n: of the training images themselves, each by all others."""
+        own = _nearest(self.training, self.training, leave_own_out=True)
+        return (own / self.ordinary_distance).astype(np.float32)
+
 
 def out_of_distribution_score_of(features: NDArray[np.floating]) -> OutOfDistributionScore | None:
     """To images of these features, n x D; None where they are too few or all the same."""

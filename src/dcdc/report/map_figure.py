@@ -62,16 +62,26 @@ def lay_out(features: NDArray[np.float32], seed: int) -> dict[str, NDArray[np.fl
 
 def layout_of(folder: "RunFolder", sample: RunSample, seed: int) -> dict[str, NDArray[np.float32]]:
     """The layout of a run's sample, from `map.npz` unless the sample is another by now."""
-    digest = _digest(sample, seed)
+    kept = kept_layout(folder, sample, seed)
+    if kept is not None:
+        return kept
+    layouts = lay_out(sample.features, seed)
+    digest = np.array(_digest(sample, seed))
+    write_arrays(folder.map_file, {"rows": sample.rows, **layouts, "digest": digest})
+    return layouts
+
+
+def kept_layout(
+    folder: "RunFolder", sample: RunSample, seed: int
+) -> dict[str, NDArray[np.float32]] | None:
+    """From `map.npz`; None where there is none, or it is damaged or of another sample."""
     try:
         kept = files.MAP.read(folder.map_file, n=len(sample.rows))
-        if kept["digest"].tolist() == digest:
-            return {name: kept[name] for name in (T_SNE, PCA) if name in kept}
-    except DamagedFileError:  # or not there: it is made again either way
-        pass
-    layouts = lay_out(sample.features, seed)
-    write_arrays(folder.map_file, {"rows": sample.rows, **layouts, "digest": np.array(digest)})
-    return layouts
+    except DamagedFileError:
+        return None
+    if kept["digest"].tolist() != _digest(sample, seed):
+        return None
+    return {name: kept[name] for name in (T_SNE, PCA) if name in kept}
 
 
 def _digest(sample: RunSample, seed: int) -> str:

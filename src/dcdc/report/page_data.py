@@ -109,11 +109,11 @@ def _map(
 ) -> dict[str, Any]:
     rows = points.rows.tolist()
     sheet = None if images is None else make_sheet(images, rows)
-    layouts = {name: _on_grid(layout).T.tolist() for name, layout in points.layouts.items()}
+    layouts = {name: on_grid(layout).T.tolist() for name, layout in points.layouts.items()}
     return _images(facts, classes, rows, sheet) | {"layouts": layouts}
 
 
-def _on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
+def on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
     """Into the square of the grid; both axes keep their proportion."""
     finite = np.nan_to_num(layout.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = finite.min(axis=0), finite.max(axis=0)

@@ -7,9 +7,10 @@ taken out of) is checked by its schema alone. What can be made again is, where i
 import pyarrow as pa
 
 from dcdc.stored.arrays import Array, StoredArrays
-from dcdc.stored.reading import StoredCsv, StoredFile, StoredJson, StoredLines
+from dcdc.stored.reading import MIB, StoredCsv, StoredFile, StoredJson, StoredLines
 from dcdc.stored.schema import (
     Anything,
+    ByKind,
     Flag,
     ListOf,
     MapOf,
@@ -111,6 +112,27 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
+_EDITED = Record({"images": ListOf(Row((Whole(), Text())))})
+EDITS = StoredJson(
+    "edits.json",
+    Record(
+        {
+            **{"format": OneOf((1,)), "answers": Text()},
+            "edits": ListOf(
+                ByKind(
+                    {
+                        "name": Record({"cluster": Whole(), "name": Text()}, {"before": Text()}),
+                        "merge": Record({"clusters": ListOf(Whole()), "into": Whole()}),
+                        "move": Record({**_EDITED.needed, "to": Whole()}),
+                        **dict.fromkeys(("outside", "together", "apart"), _EDITED),
+                    }
+                )
+            ),
+        }
+    ),
+    "restore it from a copy, or move it away; if you edited it, take its checksum out",
+    most_bytes=256 * MIB,
+)
 
 CHECKPOINT_STATE = StoredJson(
     "state.json",
@@ -203,8 +225,8 @@ WHOLE_PREDICTION = StoredJson("whole", Record({"n_blocks": Whole()}), _MADE_AGAI
 STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
-        *(CONFIG, METRICS, HISTORY, NAMES, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE, REFERENCE, MAP),
-        *(SKIPPED, BACKBONE_SETTINGS),
+        *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
+        *(REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }

@@ -69,6 +69,18 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class ByKind:
+    """An object whose key `kind` says which one it is."""
+
+    kinds: Mapping[str, Schema]
+
+    def check(self, value: Any, where: str) -> None:
+        _require(isinstance(value, dict), value, where, "an object")
+        OneOf(tuple(self.kinds)).check(value.get("kind"), _inside(where, "kind"))
+        self.kinds[value["kind"]].check(value, where)
+
+
+@dataclass(frozen=True)
 class Maybe:
     """Or null."""
 

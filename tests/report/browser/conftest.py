@@ -1,15 +1,6 @@
 import pytest
-from devtools import Browser, Tab, find_chromium
 
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium found: install it, or name one by DCDC_CHROMIUM")
-    found = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
+from devtools import Tab
 
 
 @pytest.fixture

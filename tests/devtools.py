@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 TIMEOUT = 30.0  # seconds for one answer, on a busy machine
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -131,7 +133,10 @@ class Tab:
         )
 
     def open(self, file: Path) -> "Tab":
-        self.call("Page.navigate", url=file.as_uri())
+        return self.visit(file.as_uri())
+
+    def visit(self, url: str) -> "Tab":
+        self.call("Page.navigate", url=url)
         self._browser.pump(lambda: self.events("Page.loadEventFired"))
         self.wait("[...document.images].every((image) => image.complete)")
         return self
@@ -219,3 +224,13 @@ class Tab:
 
     def close(self) -> None:
         self._browser.call("Target.closeTarget", targetId=self._target)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium found: install it, or name one by DCDC_CHROMIUM")
+    found = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()

@@ -1,0 +1,41 @@
+"""`dcdc view RUN`: look at every image of a run, in the browser of this machine."""
+
+from typing import Annotated
+
+import typer
+
+from dcdc.cli.arguments import Run
+from dcdc.cli.console import note, say
+
+
+def view(
+    run: Run,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: one that is free.")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open it, or print the address alone.")
+    ] = True,
+) -> None:
+    """Look at every image of a finished run on a local page."""
+    from dcdc.data.decode import quiet_pillow
+    from dcdc.run_folder import RunFolder
+    from dcdc.viewer import Answers, ViewServer, open_run
+
+    viewed = open_run(RunFolder.open(run))
+    for each in viewed.notes:
+        note(f"note: {each}")
+    with quiet_pillow(), ViewServer(Answers(viewed), port) as server:
+        viewed.survey.start()
+        say(f"view: {server.address}")
+        note("only this machine can open it; Ctrl-C ends it")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:  # how it is meant to end
+            pass
+        finally:
+            viewed.survey.stop()

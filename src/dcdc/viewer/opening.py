@@ -1,0 +1,71 @@
+"""From a run folder and its source to a run that can be looked at; nothing in either is changed."""
+
+from dcdc.data.image_set import ImageSet
+from dcdc.data.listing import Listing
+from dcdc.data.load_data import find_data
+from dcdc.data.sources import readable
+from dcdc.data.vector_rows import Reading
+from dcdc.data.vector_set import VectorSet
+from dcdc.engine.edits import RunAnswers
+from dcdc.errors import InputError
+from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
+from dcdc.report.map_figure import kept_layout
+from dcdc.run_folder import RunFolder
+from dcdc.stored.reading import DamagedFileError
+from dcdc.viewer.corrections import Corrections
+from dcdc.viewer.originals import Originals, originals_of
+from dcdc.viewer.viewed_run import ViewedRun
+
+
+def open_run(folder: RunFolder) -> ViewedRun:
+    """Of a finished run; what of it cannot be shown stands in its notes."""
+    facts = read_facts(folder)
+    answers = RunAnswers(facts.names, facts.assignments, facts.n_clusters)
+    corrections = Corrections(folder, answers)
+    found, why = _source(facts)
+    notes = [] if why is None else [why]
+    originals: Originals | None = None
+    if found is not None:
+        originals, why = originals_of(found, facts.names)
+        if why is not None:
+            notes.append(f"{why}: names and numbers are shown, no images")
+        elif originals is not None and originals.n_gone:
+            notes.append(f"{originals.n_gone:,} images are no longer in the source")
+    sample, why = _sample(folder)
+    if why is not None:
+        notes.append(why)
+    layouts = None
+    if sample is not None:
+        layouts = kept_layout(folder, sample, int(facts.metrics["seed"]))
+        if layouts is None:
+            notes.append("There is no map yet: dcdc report makes it")
+    vectors = found if isinstance(found, VectorSet) else None
+    return ViewedRun(
+        facts, corrections, originals, notes, sample=sample, vectors=vectors, layouts=layouts
+    )
+
+
+def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str | None]:
+    """As it lies there, not brought to a size; or none, and why."""
+    if not facts.source:
+        return None, (
+            "The run was given its images in Python and names no source: names and numbers are "
+            "shown, no images"
+        )
+    config = facts.config
+    reading = Reading(config.get("data.target"), config.get("data.column"), on_bad="skip")
+    try:
+        with readable(facts.source):
+            return find_data(facts.source, None, reading), None
+    except InputError as error:
+        return None, f"The source cannot be read, names and numbers are shown ({error})"
+
+
+def _sample(folder: RunFolder) -> tuple[RunSample | None, str | None]:
+    try:
+        found = read_sample(folder)
+    except DamagedFileError as error:
+        return None, str(error)
+    if found is None:
+        return None, "The run has no sample of its features: dcdc report makes one"
+    return found, None

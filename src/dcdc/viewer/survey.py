@@ -1,0 +1,159 @@
+"""What takes a while to find out of a run's images, in a thread of its own while people look.
+
+Copies of one image by their content, near-duplicates and out-of-distribution scores by features,
+and when photos were taken.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcdc.data.listing import BadImage
+from dcdc.data.web_images import date_taken
+from dcdc.runtime.environment import available_cores
+from dcdc.viewer.likeness import Oddity, grouped, look_for_oddity
+from dcdc.viewer.originals import Original, Originals
+
+UNKNOWN_DATE = np.iinfo(np.int64).max
+_READ_BYTES = 2**20
+_AT_ONCE = 256
+
+
+class Survey:
+    """`copies`, `oddity` and `dates` are None until they are known; each is set once, whole."""
+
+    def __init__(
+        self,
+        n_images: int,
+        originals: Originals | None,
+        features: NDArray[np.floating] | None,
+    ) -> None:
+        self.copies: list[NDArray[np.int64]] | None = None
+        """Rows of images with the same content, a list for each group."""
+        self.n_copies: NDArray[np.int64] | None = None
+        """N: how many images have this one's content, itself among them."""
+        self.oddity: Oddity | None = None
+        self.dates: NDArray[np.int64] | None = None
+        """N: seconds; UNKNOWN_DATE where nothing is told."""
+        self.done = threading.Event()
+        self._n_images, self._originals, self._features = n_images, originals, features
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="survey", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _look(self) -> None:
+        try:
+            if self._features is not None:
+                self.oddity = look_for_oddity(self._features)
+            if self._originals is None:
+                return
+            if self._originals.are_files:
+                self._keep_copies(self._copies_of_files(self._originals))
+                self.dates = self._for_each(self._originals, _date, UNKNOWN_DATE)
+            else:
+                self._read_in_order(self._originals)
+        except _Stopped:
+            pass
+        finally:
+            self.done.set()
+
+    def _read_in_order(self, originals: Originals) -> None:
+        row_of = dict(zip(originals.places.tolist(), range(self._n_images), strict=True))
+        labels, dates = np.full(self._n_images, -1), np.full(self._n_images, UNKNOWN_DATE)
+        for place, original in enumerate(originals.in_order()):
+            if self._stopped.is_set():
+                raise _Stopped
+            if place in row_of:
+                row = row_of[place]
+                labels[row] = _content(original, -1)
+                dates[row] = _date(original, UNKNOWN_DATE)
+        self.dates = dates
+        self._keep_copies(grouped(_told_apart(labels)))
+
+    def _keep_copies(self, groups: list[NDArray[np.int64]]) -> None:
+        n_copies = np.ones(self._n_images, np.int64)
+        for group in groups:
+            n_copies[group] = len(group)
+        self.n_copies, self.copies = n_copies, groups
+
+    def _copies_of_files(self, originals: Originals) -> list[NDArray[np.int64]]:
+        """Only files of equal size are read."""
+        sizes = self._for_each(originals, _size, -1)
+        labels = -1 - np.arange(self._n_images)
+        for group in grouped(sizes):
+            if sizes[group[0]] >= 0:
+                labels[group] = self._for_each(originals, _content, -1, group.tolist())
+        return grouped(_told_apart(labels))
+
+    def _for_each(
+        self,
+        originals: Originals,
+        find: Callable[[Original, int], int],
+        otherwise: int,
+        rows: Sequence[int] | None = None,
+    ) -> NDArray[np.int64]:
+        rows = range(self._n_images) if rows is None else rows
+        found = np.empty(len(rows), np.int64)
+
+        def look(at: int) -> None:
+            if self._stopped.is_set():
+                raise _Stopped
+            found[at] = find(originals.of(rows[at]), otherwise)
+
+        with ThreadPoolExecutor(max(1, available_cores() // 2)) as pool:
+            for start in range(0, len(rows), _AT_ONCE):
+                list(pool.map(look, range(start, min(start + _AT_ONCE, len(rows)))))
+        return found
+
+
+class _Stopped(Exception):  # noqa: N818 - the server ends
+    pass
+
+
+def _told_apart(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Images that cannot be read are nobody's copies."""
+    unread = labels == -1
+    labels[unread] = -1 - np.flatnonzero(unread)
+    return labels
+
+
+def _size(original: Original, otherwise: int) -> int:
+    try:
+        return os.stat(original).st_size if isinstance(original, Path) else otherwise  # noqa: PTH116
+    except OSError:
+        return otherwise
+
+
+def _date(original: Original, otherwise: int) -> int:
+    taken = date_taken(original) if isinstance(original, Path | bytes) else None
+    return otherwise if taken is None else taken
+
+
+def _content(original: Original, otherwise: int) -> int:
+    """63 bits of a digest: in a million images no two share them by chance."""
+    if isinstance(original, BadImage):
+        return otherwise
+    digest = hashlib.sha256()
+    if isinstance(original, Path):
+        try:
+            with original.open("rb") as file:
+                while piece := file.read(_READ_BYTES):
+                    digest.update(piece)
+        except OSError:
+            return otherwise
+    else:
+        digest.update(original if isinstance(original, bytes) else original.tobytes())
+    return int.from_bytes(digest.digest()[:8], "big") >> 1

@@ -1,0 +1,74 @@
+import threading
+
+import numpy as np
+import pytest
+from PIL import Image
+from viewer_runs import HOSTILE, Client, photo, write_run
+
+from dcdc.run_folder import RunFolder
+from dcdc.viewer import Answers, ViewServer, open_run
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Twelve images, one of each kind that wants care; the order is that of their names."""
+    folder = tmp_path / "photos"
+    (folder / "trip").mkdir(parents=True)
+    for number in range(6):
+        photo(100 + 20 * number).save(folder / f"trip/{number}.jpg", quality=90)
+    (folder / "trip/copy of 2.jpg").write_bytes((folder / "trip/2.jpg").read_bytes())
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    turned[0x0132] = "2021:05:01 10:20:30"
+    photo(200).save(folder / "turned.jpg", exif=turned)
+    photo(90).save(folder / "scan.tiff")
+    photo(180).save(folder / "clear.png")
+    photo(60).save(folder / HOSTILE)
+    script = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.ran=1"/>'
+    (folder / "vector.png").write_text(script)
+    return folder
+
+
+@pytest.fixture
+def names(photos):
+    from dcdc.data.folder import list_folder
+
+    return list(list_folder(photos).names)
+
+
+@pytest.fixture
+def run(photos, names, tmp_path):
+    return write_run(
+        tmp_path / "run",
+        names,
+        [row % 3 for row in range(len(names))],
+        source=photos,
+        features=np.random.default_rng(0).normal(size=(len(names), 4)),
+    )
+
+
+@pytest.fixture
+def serve():
+    """Serves a run folder, after its survey; the client."""
+    started = []
+
+    def start(folder: RunFolder) -> Client:
+        viewed = open_run(folder)
+        server = ViewServer(Answers(viewed))
+        viewed.survey.start()
+        assert viewed.survey.done.wait(60)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        started.append((server, thread))
+        return Client(server)
+
+    yield start
+    for server, thread in started:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def client(serve, run):
+    return serve(run)
