@@ -14,6 +14,7 @@ from dcdc.run import run
 from dcdc.run_folder import RunFolder
 
 QUICK = {
+    "n_clusters": 3,
     "heads.epochs": 3,
     "heads.batch_size": 8,
     "network.sub_heads": 3,

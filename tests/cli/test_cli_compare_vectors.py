@@ -107,6 +107,7 @@ def test_vectors_need_no_backbone(dcdc, labelled):
 @pytest.mark.slow
 def test_photos_are_compared_on_the_features_of_a_backbone(dcdc, photo_folder, tmp_path):
     words = ("compare", photo_folder, "--backbone", "efficientnet-lite0", "--size", "48")
+    words += ("--clusters", "classes")
     code, out, err = dcdc(*words, "--methods", "k-means,turtle,dcdc", *QUICK[6:])
     assert code == 0, err
     assert LITE0 in " ".join(out.split())
@@ -121,7 +122,7 @@ def test_photos_are_compared_on_the_features_of_a_backbone(dcdc, photo_folder, t
     # A comparison on pixels neither takes these runs for its own nor writes over them.
     code, _, err = dcdc(
         *("compare", photo_folder, "--size", "48", "--methods", "k-means", "--device", "cpu"),
-        *("--out", folder),
+        *("--out", folder, "--clusters", "classes"),
     )
     assert code == 1
     assert "holds a run of something else" in err

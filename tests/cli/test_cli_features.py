@@ -105,7 +105,8 @@ def test_a_frozen_run_marks_its_scores_and_reports_them(dcdc, frozen_run, photo_
 def test_a_fine_tuned_backbone_is_told_from_a_frozen_one(dcdc, photo_folder, tmp_path):
     values = {"network.input_size": 32, "train.threads": 1}
     code, out, err = dcdc(
-        *("fit", photo_folder, "--backbone", FROZEN["network.backbone"], "--fine-tune"),
+        *("fit", photo_folder, "--clusters", "classes", "--fine-tune"),
+        *("--backbone", FROZEN["network.backbone"]),
         *("--epochs", 1, "--device", "cpu", "--run", "run", "--no-report", *settings(**values)),
     )
     assert code == 0, err
@@ -133,7 +134,8 @@ def test_a_baseline_beside_a_frozen_backbone_groups_its_features(
 
     monkeypatch.setattr(Method, "cluster", noted)
     flags = (
-        *("fit", photo_folder, "--backbone", FROZEN["network.backbone"], "--epochs", 1),
+        *("fit", photo_folder, "--clusters", "classes", "--epochs", 1),
+        *("--backbone", FROZEN["network.backbone"]),
         *("--device", "cpu", "--run", "run", "--no-report"),
         *settings(**{"network.input_size": 32, "train.threads": 1}),
     )
@@ -156,6 +158,6 @@ def test_a_run_from_scratch_has_no_mark(dcdc, finished):
 
 
 def test_fine_tuning_what_is_not_pretrained_is_one_line(refused, vectors_file, photo_folder):
-    for words in ((vectors_file,), (photo_folder, "--backbone", "scratch")):
+    for words in ((vectors_file,), (photo_folder, "--clusters", 3, "--backbone", "scratch")):
         told = refused("fit", *words, "--fine-tune", "--run", "run", "--device", "cpu", "--quiet")
         assert "--fine-tune has no meaning with the backbone" in told

@@ -76,6 +76,8 @@ def test_nobody_named_one_so_it_is_chosen_as_on_the_command_line(monkeypatch):
     settings = {"network.sub_heads": 2}
     chosen = model_of(settings=settings, epochs=1).fit(IMAGES[:8]).config_.network
     assert (chosen.backbone, chosen.frozen) == ("efficientnet-lite0", True)
+    for module in ("networks.patches", "engine.patch_dictionary"):  # seconds less
+        monkeypatch.setattr(f"dcdc.{module}.N_PATCHES", 20)
     scratch = model_of(backbone="scratch", settings=None, epochs=2).fit(IMAGES[:8])
     assert (scratch.config_.network.backbone, scratch.config_.network.frozen) == ("patches", False)
 
