@@ -1,24 +1,48 @@
 """What a person sees: results on stdout, everything else on stderr, no codes without a terminal."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dcdc.printable import shown
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
-_WIDTH_WITHOUT_TERMINAL = 200
+_WIDTH, _WIDTH_WITHOUT_TERMINAL = 80, 200
 
 
 def note(text: str) -> None:
     err.print(shown(text), markup=False, soft_wrap=True)
 
 
+def note_pairs(pairs: Sequence[tuple[str, str]]) -> None:
+    """Two columns, each broken where a narrow terminal has no room for it."""
+    grid = Table.grid(padding=(0, 2), pad_edge=True)
+    for each in pairs:
+        grid.add_row(*(Text(shown(text)) for text in each))
+    err.print(grid)
+
+
 def say(text: str) -> None:
     out.print(shown(text), markup=False, soft_wrap=True)
+
+
+def say_fact(head: str, text: str) -> None:
+    """`text` beside a word of at most ten letters, within 80 columns."""
+    for line in within_80(f"{head:<11}{text}"):
+        say(line)
+
+
+def within_80(text: str) -> list[str]:
+    """Words that do not fit into a line go below its second column."""
+    wrapper = textwrap.TextWrapper(
+        _WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False
+    )
+    return wrapper.wrap(text)
 
 
 def wide_out() -> Console:

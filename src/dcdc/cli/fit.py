@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcdc.cli.arguments import Quiet, Report, Settings, Target, name_of_source
-from dcdc.cli.console import note, print_scores, say
+from dcdc.cli.console import note, note_pairs, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
@@ -391,8 +391,7 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
     if prepared.recipe is None:
         note("settings chosen from the images, each with what changes it:")
-        for value, change in explained(config):
-            note(f"  {value:58} {change}")
+        note_pairs(explained(config))
     else:
         note(
             f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
@@ -417,8 +416,11 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
         f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}; trained {counted(metrics['epochs'], 'epoch')} in "
-        f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
+        f"{health['mean_confidence']:.2f}"
+    )
+    say(
+        f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
+        f"{metrics['device']}"
     )
     say(f"run folder: {folder.path}")
     say(f"report:     {report_file or f'dcdc report {folder.path}'}")
