@@ -31,9 +31,7 @@ class DamagedFileError(InputError):
 
 
 def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
-    """For reading; Unfit for whatever is no regular file, without waiting for its other end.
-
-    Closed at once, it is a check before a library opens the file."""
+    """For reading; Unfit for whatever is no regular file, without waiting for its other end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         about = os.fstat(descriptor)
