@@ -87,7 +87,7 @@ def test_bad_rows_are_refused_and_skipped_by_their_flag(dcdc, refused, vector_ru
 def test_an_export_of_vectors_is_checked_on_vectors(dcdc, vector_run):
     code, out, err = dcdc("export", vector_run, "--format", "torch")
     assert code == 0, err
-    assert "agrees with the run on 17 random vectors" in out
+    assert "tolerance 1e-04: 17 random vectors" in out
 
 
 def test_a_frozen_run_marks_its_scores_and_reports_them(dcdc, frozen_run, photo_folder):

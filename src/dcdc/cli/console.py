@@ -12,7 +12,7 @@ from dcdc.printable import shown
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
-_WIDTH_WITHOUT_TERMINAL = 200
+_WIDTH, _WIDTH_WITHOUT_TERMINAL = 80, 200
 
 
 def note(text: str) -> None:
@@ -46,6 +46,20 @@ def _print(console: Console, text: str, *, whole: bool = False) -> None:
         lines = wrapper.wrap(lines[0]) or lines
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
+
+
+def say_fact(head: str, text: str) -> None:
+    """`text` beside a word of at most ten letters, within 80 columns."""
+    for line in within_80(f"{head:<11}{text}"):
+        say(line)
+
+
+def within_80(text: str) -> list[str]:
+    """Words that do not fit into a line go below its second column."""
+    wrapper = textwrap.TextWrapper(
+        _WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False, break_long_words=False
+    )
+    return wrapper.wrap(text)
 
 
 def wide_out() -> Console:

@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from dcdc.cli.arguments import Target
-from dcdc.cli.console import err, note, out, say
+from dcdc.cli.console import err, note, out, say, say_fact
 from dcdc.cli.faults import stop
 from dcdc.errors import InputError
 
@@ -93,18 +93,18 @@ def _say_protocol(known: "Benchmark") -> None:
     answered = " + ".join(known.answered)
     side = f"{known.side} x {known.side} pixels"
     say(f"{known.name}: {known.title}, {known.n_classes} classes, {side}")
-    say(f"splits     {splits}")
-    say(f"trains     both heads on {answered} ({known.n_images:,} images)")
+    say_fact("splits", splits)
+    say_fact("trains", f"both heads on {answered} ({known.n_images:,} images)")
     if known.extra:
-        say(f"           the over-clustering head on {' + '.join(known.extra)} too")
-    say(f"evaluated  {answered}, against {known.targets}")
-    say(f"preset     {known.paper_preset or 'none: the paper does not use it'}")
+        say_fact("", f"the over-clustering head on {' + '.join(known.extra)} too")
+    say_fact("evaluated", f"{answered}, against {known.targets}")
+    say_fact("preset", known.paper_preset or "none: the paper does not use it")
     _say_where(known)
-    say(f"citation   {known.citation}")
-    say(f"licence    {known.licence}")
-    say(f"try        dcdc fit {name}")
+    say_fact("citation", known.citation)
+    say_fact("licence", known.licence)
+    say_fact("try", f"dcdc fit {name}")
     if known.paper_preset:
-        say(f"           dcdc fit {name} --preset {known.paper_preset}")
+        say_fact("", f"dcdc fit {name} --preset {known.paper_preset}")
 
 
 def _say_where(known: "Benchmark") -> None:
@@ -114,10 +114,10 @@ def _say_where(known: "Benchmark") -> None:
         say(f"files      here, in {folder_of(known)}")
         return
     if known.files:
-        say(f"files      {decimal(known.n_bytes)} to get: dcdc data get {known.name}")
+        say_fact("files", f"{decimal(known.n_bytes)} to get: dcdc data get {known.name}")
         for file in known.files:
-            say(f"           {file.url} (md5 {file.md5})")
-    say(f"by hand    {how_to_place(known)}")
+            say_fact("", f"{file.url} (md5 {file.md5})")
+    say_fact("by hand", how_to_place(known))
 
 
 @data_app.command("get")

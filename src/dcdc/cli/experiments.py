@@ -15,6 +15,7 @@ from dcdc.cli.console import note, say, wide_out
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.counted import counted
 from dcdc.errors import InputError, Words
+from dcdc.printable import shown
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig
@@ -79,7 +80,7 @@ def print_grid(grid: Grid, title: str, rows: "Sequence[RowResult[Any]]") -> None
     from dcdc.experiments.sheet import state_text
 
     grid.box, grid.pad_edge = None, False
-    grid.title, grid.title_justify = Text(title), "left"
+    wide_out().print(Text(shown(title)))  # a grid's own title is broken at the grid's width
     wide_out().print(grid)
     unfinished = [
         f"{result.run.folder}: {state_text(result)}"

@@ -467,8 +467,11 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
         f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}; trained {counted(metrics['epochs'], 'epoch')} in "
-        f"{metrics['training_seconds']:.1f} s on {metrics['device']}"
+        f"{health['mean_confidence']:.2f}"
+    )
+    say(
+        f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
+        f"{metrics['device']}"
     )
     say(f"run folder: {folder.path}")
     say(f"report:     {report_file or f'dcdc report {folder.path}'}")

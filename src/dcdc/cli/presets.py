@@ -3,6 +3,9 @@
 from typing import Annotated
 
 import typer
+from rich.table import Table
+
+from dcdc.cli.console import wide_out
 
 
 def presets(
@@ -16,12 +19,18 @@ def presets(
     from dcdc.prepare.presets import PRESETS, preset
 
     if name is None:
+        table = Table(box=None, pad_edge=False)
+        for title in ("name", "clusters", "backbone", "batch"):
+            table.add_column(
+                title, no_wrap=True, justify="right" if title == "clusters" else "left"
+            )
+        table.add_column("length")
         for known, config in PRESETS.items():
             heads = heads_of(config)
-            print(
-                f"{known:22}{config.n_clusters:4} clusters  {config.network.backbone:18}"
-                f" batch {heads.batch_size:3} x {heads.n_repeats}  {length(config)}"
-            )
+            batch = f"{heads.batch_size} x {heads.n_repeats}"
+            backbone = config.network.backbone
+            table.add_row(known, str(config.n_clusters), backbone, batch, length(config))
+        wide_out().print(table)
     else:
         for key, value in flat(preset(name)).items():
             allowed = range_of_key(key) if "." in key else None

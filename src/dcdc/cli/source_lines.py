@@ -1,11 +1,11 @@
 """`dcdc data info SOURCE`: what a source holds, in a few lines of at most 80 columns."""
 
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dcdc.cli.console import within_80
 from dcdc.counted import counted
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _classes(classes: Mapping[str, int]) -> list[str]:
     told = [f"{_short(name)} {n:,}" for name, n in largest[:_MOST_CLASSES]]
     if len(classes) > _MOST_CLASSES:
         told.append(f"and {counted(len(classes) - _MOST_CLASSES, 'other')}")
-    return _wrapped(f"classes    {len(classes):,}: ", told)
+    return within_80(f"classes    {len(classes):,}: {', '.join(told)}")
 
 
 def _duplicates(found: "SourceContents") -> list[str]:
@@ -81,18 +81,12 @@ def _unreadable(found: "SourceContents") -> list[str]:
     n = len(found.unreadable)
     lines = [f"unreadable {n:,}: repair or remove them, or use --on-bad skip"]
     for each in found.unreadable[:_MOST_NAMED]:
-        lines += _wrapped(f"           {_short(each.name)}: ", [each.reason])
+        lines += within_80(f"{'':11}{_short(each.name)}: {each.reason}")
     return lines + _more(n)
 
 
 def _more(n: int) -> list[str]:
     return [f"           and {counted(n - _MOST_NAMED, 'other')}"] if n > _MOST_NAMED else []
-
-
-def _wrapped(head: str, parts: list[str]) -> list[str]:
-    """Below the first line where they do not fit beside it."""
-    text = head + ", ".join(parts)
-    return textwrap.wrap(text, 80, subsequent_indent=" " * 11, break_on_hyphens=False)
 
 
 def _short(name: str) -> str:

@@ -33,9 +33,7 @@ class DamagedFileError(InputError):
 
 
 def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
-    """For reading; Unfit for whatever is no regular file, without waiting for its other end.
-
-    Closed at once, it is a check before a library opens the file."""
+    """For reading; Unfit for whatever is no regular file, without waiting for its other end."""
     descriptor = os.open(path, os.O_RDONLY | _HOW)
     try:
         about = os.fstat(descriptor)
