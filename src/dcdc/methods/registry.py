@@ -172,6 +172,7 @@ for _name, _title in {
     "decnn": "DeCNN",
     "vae": "VAE",
     "dec": "DEC",
+    "dac": "DAC",
     "iic": "IIC",
     "pica": "PICA",
     "gmm": "GMM",
