@@ -21,6 +21,7 @@ SHORT = {
     "vae": {"n_steps": 60},
     "dec": {"n_steps": 40, "n_refining_steps": 10},
     "dac": {"epochs": 4},
+    "ddc": {"epochs": 4},
     "iic": {"epochs": 6, "sub_heads": 2},
     "pica": {"epochs": 6},
 }
@@ -85,7 +86,7 @@ def test_a_code_of_nothing_is_refused(name, tiny_set):
         run(name, tiny_set, n_code=0)
 
 
-@pytest.mark.parametrize("name", ["dec", "dac", "iic", "pica"])
+@pytest.mark.parametrize("name", ["dec", "dac", "ddc", "iic", "pica"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))
     assert found.probabilities.shape == (48, 3)
@@ -143,7 +144,7 @@ def test_those_who_watch_hear_of_epochs(name, tiny_set):
 def test_the_table_keeps_its_published_order():
     published = (
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae"),
-        *("dec", "dac", "iic", "pica", "dcdc"),
+        *("dec", "dac", "ddc", "iic", "pica", "dcdc"),
     )
     added = ("untrained", "gmm", "temi", "turtle")
     assert [name for name in METHODS.names() if name not in added] == list(published)

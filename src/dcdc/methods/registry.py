@@ -173,6 +173,7 @@ for _name, _title in {
     "vae": "VAE",
     "dec": "DEC",
     "dac": "DAC",
+    "ddc": "DDC (approximation)",
     "iic": "IIC",
     "pica": "PICA",
     "gmm": "GMM",
