@@ -10,7 +10,7 @@ from dcdc.errors import InputError
 from dcdc.methods import Context, by_relations, find_method
 from dcdc.metrics import cluster_accuracy
 
-EVERY = pytest.mark.parametrize("method", ["dac", "ddc"])
+EVERY = pytest.mark.parametrize("method", ["dac", "ddc", "dccm"])
 
 
 def relate_of(config):

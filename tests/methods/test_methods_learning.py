@@ -113,6 +113,7 @@ TASKS = {
     "decnn": Task(waves(3, noise=45), DEAR_CODE | {"n_steps": 50, "learning_rate": 3e-2}),
     # Of three kinds these two may keep two together: no term of theirs fills clusters evenly.
     "dac": Task(waves(2, noise=40), {"epochs": 8}, n_clusters=2),
+    "dccm": Task(waves(2, noise=40), {"epochs": 6}, n_clusters=2),
     "ddc": Task(waves(3, noise=30), {"epochs": 8}),
     # Of three kinds it may merge two, which costs it little.
     "iic": Task(waves(2, noise=30), {"epochs": 14, "sub_heads": 3}, n_clusters=2),

@@ -174,6 +174,7 @@ for _name, _title in {
     "dec": "DEC",
     "dac": "DAC",
     "ddc": "DDC (approximation)",
+    "dccm": "DCCM",
     "iic": "IIC",
     "pica": "PICA",
     "gmm": "GMM",
