@@ -22,6 +22,9 @@ SHORT = {
     "jule": {"epochs": 2},
     "dec": {"n_steps": 40, "n_refining_steps": 10},
     "adc": {"n_steps": 60},
+    "dac": {"epochs": 4},
+    "ddc": {"epochs": 4},
+    "dccm": {"epochs": 4},
     "iic": {"epochs": 6, "sub_heads": 2},
     "pica": {"epochs": 6},
     "scan": {"epochs": 6, "clustering_epochs": 6, "self_label_epochs": 2},
@@ -87,7 +90,7 @@ def test_a_code_of_nothing_is_refused(name, tiny_set):
         run(name, tiny_set, n_code=0)
 
 
-@pytest.mark.parametrize("name", ["dec", "adc", "iic", "pica", "scan"])
+@pytest.mark.parametrize("name", ["dec", "dac", "adc", "ddc", "dccm", "iic", "pica", "scan"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))
     assert found.probabilities.shape == (48, 3)
@@ -145,7 +148,7 @@ def test_those_who_watch_hear_of_epochs(name, tiny_set):
 def test_the_table_keeps_its_published_order():
     published = (
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae", "jule"),
-        *("dec", "adc", "iic", "pica", "dcdc"),
+        *("dec", "dac", "adc", "ddc", "dccm", "iic", "pica", "dcdc"),
     )
     added = ("untrained", "scan", "gmm", "temi", "turtle")
     assert [name for name in METHODS.names() if name not in added] == list(published)

@@ -88,6 +88,22 @@ def test_an_even_threshold_is_one_and_follows_the_answers(context):
     assert found[0] != found[1]
 
 
+@pytest.mark.parametrize(("share", "number"), [(0, 1), (0.5, 2), (0.99, 3)])
+def test_the_head_starts_again_by_k_means(context, share, number):
+    """Its arg-max is then the nearest of the features' K centres."""
+    phase = replace(PHASE, k_means_at=(share,))
+    head = context.network.heads[CLUSTER_HEAD].weight.detach().clone()
+    for other in {1, 2, 3} - {number}:
+        phase.begin_epoch(context, other)
+        assert torch.equal(context.network.heads[CLUSTER_HEAD].weight, head)
+    phase.begin_epoch(context, number)
+    features = context.model.features_of(context.store, np.arange(48))
+    answers = context.state[EARLIER].argmax(1).numpy()
+    centres = np.stack([features[answers == k].mean(0) for k in range(3)])
+    nearest = ((features[:, None] - centres) ** 2).sum(2).argmin(1)
+    assert (nearest == answers).mean() > 0.9
+
+
 def test_a_step_minimises_what_its_parts_say(context):
     objective = PHASE.objective(context, TOOLS)
     objective.see(ROWS)
@@ -159,7 +175,7 @@ def test_a_backbone_without_maps_is_refused(tiny_config, tiny_set):
         ("relate.n_passes", 0, "must be at least 1"),
         ("relate.upper", 1.5, "must be 0 to 1"),
         ("relate.lower", 0.995, "must be at most 0.99"),
-        ("relate.initialisation", "zero", "must be one of"),
+        ("relate.k_means_at", (0, 1), "must be each from 0 to below 1"),
         ("network.sub_heads", 2, "must be 1 where relate.epochs is above 0"),
     ],
 )

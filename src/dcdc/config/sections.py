@@ -32,7 +32,7 @@ class NetworkConfig:
     """A registered one (dcdc.networks.BACKBONES), or a pretrained one: timm:NAME, hf:NAME,
     torchvision:NAME, file:PATH. Unpooled: the stages see the image at its full size, for tiny
     images; four times the work. Small: for tiny images on a CPU. Patches: for photos there; its
-    dictionary is found first. Vectors: features are given."""
+    dictionary is found first. Convnet: six plain convolutions. Vectors: features are given."""
     frozen: bool = False
     """A pretrained backbone's weights stay as they are: its features are computed once and kept,
     and the heads train on them."""

@@ -78,9 +78,9 @@ class Relate(Phase):
     """Of what an answer lacks to be one cluster's alone."""
     information_weight: Annotated[float, Range(0)] = 0.0
     """Of the mutual information of features and maps; it takes a backbone that shows its maps."""
-    initialisation: Literal["spread", "k-means"] = "spread"
-    """How the cluster head starts. spread: as drawn, but that each cluster's logits have mean 0 and
-    deviation 1 over the images; k-means: from K-Means on the features."""
+    k_means_at: Annotated[tuple[float, ...], Range(0, 1, below=True)] = ()
+    """Shares of the epochs after which the cluster head starts again, from K-Means on the features
+    so far."""
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
@@ -112,16 +112,12 @@ class Relate(Phase):
                 draws = derive_generator(context.seed, "seen first", number)
                 rows = torch.randperm(n_images, generator=draws)[:n_rows]
                 context.network(context.model.prepare(context.store.batch(rows)))
-        self.initialise_cluster_head(context)
-
-    def initialise_cluster_head(self, context: TrainingContext) -> None:
-        if self.initialisation == "spread":
-            _spread_logits(context)
-        else:
-            initialise_by_k_means(context.model, context.store, context.seed, spherical=False)
+        _spread_logits(context)
 
     def begin_epoch(self, context: TrainingContext, number: int) -> None:
         """In place, where a captured step reads it."""
+        if number in {int(share * self.epochs) + 1 for share in self.k_means_at}:
+            initialise_by_k_means(context.model, context.store, context.seed, spherical=False)
         device = context.model.device
         answers = context.model.assign_store(context.store).probabilities
         found = torch.from_numpy(answers).to(device)
