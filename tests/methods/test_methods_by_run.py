@@ -63,6 +63,20 @@ def test_scan_is_contrast_then_neighbours_then_self_labels(config_of):
     assert others.phases[2].threshold == 0.5
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"n_neighbours": 48}, "48 images do not have 48 neighbours each"),
+        ({"clustering_epochs": 0}, "must be at least 1"),
+        ({"threshold": 1.0}, "must be from 0 to below 1"),
+        ({"entropy_weight": -1.0}, "must be at least 0"),
+    ],
+)
+def test_scan_refuses_what_cannot_be(settings, told, tiny_set):
+    with pytest.raises(InputError, match=told):
+        find_method("scan").cluster(tiny_set, 3, 0, **settings)
+
+
 @pytest.mark.usefixtures("on_gpu")
 def test_scan_on_a_gpu_is_as_its_paper_has_it_on_our_features(config_of, colour):
     config, ours = config_of("scan", colour(32, 8000)), preset("cifar10")
