@@ -30,18 +30,18 @@ from dcdc.metrics import partition_health
 from dcdc.run_folder import RunFolder
 
 THUMBNAILS = 2_000
-SCROLL = """new Promise((done) => {
-  const grid = document.getElementById("grid"), frames = [];
+SCROLL = """(() => {
+  const grid = document.getElementById("grid"), frames = window.frameTimes = [];
   let last = performance.now();
   requestAnimationFrame(function step(now) {
     frames.push(now - last);
     last = now;
     grid.scrollTop += grid.clientHeight;
-    if (frames.length < 600 && grid.scrollTop + grid.clientHeight < grid.scrollHeight) {
-      requestAnimationFrame(step);
-    } else done(frames);
+    const end = grid.scrollHeight - grid.clientHeight;
+    window.isDone = frames.length === 300 || grid.scrollTop >= end;
+    if (!window.isDone) requestAnimationFrame(step);
   });
-})"""
+})()"""
 
 
 def write_photos(folder: Path, n_images: int) -> list[str]:
@@ -107,7 +107,10 @@ def scroll(address: str, profile: Path) -> list[float]:
     try:
         tab = Tab(browser).visit(f"{address}#view=all")
         tab.wait("document.querySelectorAll('.tile img[src]').length > 5")
-        return tab.run(SCROLL)
+        tab.run(SCROLL)
+        while not tab.run("window.isDone"):
+            time.sleep(0.5)
+        return list(tab.run("window.frameTimes"))
     finally:
         browser.close()
 
