@@ -18,7 +18,7 @@ ORDINARY = 0.99
 """The share of training images that count as like the others."""
 _SMALLEST_SHARE = 1e-4  # of all variance: below it is what float16 left
 _IMAGES_PER_DIRECTION = 5  # fewer do not tell a direction's scale
-_ROWS_AT_ONCE = 1024
+_ROWS_AT_ONCE = 256
 
 _Precision = TypeVar("_Precision", np.float32, np.float64)
 
@@ -95,7 +95,9 @@ def _nearest(
         some = rows[start : start + _ROWS_AT_ONCE]
         # Less the row's own length. Of a small distance products leave their rounding: they find
         # the nearest row, and do not measure how near it is.
-        squares = lengths - 2 * (some @ others.T)
+        squares = some @ others.T
+        squares *= -2  # in place: there may be 5,000 others
+        squares += lengths
         if leave_own_out:
             own = np.arange(len(some))
             squares[own, start + own] = np.inf

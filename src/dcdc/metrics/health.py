@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import silhouette_score
 
 from dcdc.errors import InputError
 
@@ -74,6 +73,8 @@ def label_free_score(features: NDArray[np.float32], labels: NDArray[np.int64]) -
         features, labels = features[rows], labels[rows]
     if not 2 <= len(np.unique(labels)) < len(labels):
         return -1.0
+    from sklearn.metrics import silhouette_score
+
     return float(silhouette_score(features, labels, metric="cosine"))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn import metrics as sklearn_metrics
 
 from dcdc.metrics.matching import contingency_table, matched_cells, pair_labels
 
@@ -18,9 +17,11 @@ def cluster_accuracy(targets: ArrayLike, assignments: ArrayLike) -> float:
 
 def normalized_mutual_info(targets: ArrayLike, assignments: ArrayLike) -> float:
     """NMI: mutual information over the arithmetic mean of the two entropies."""
+    from sklearn.metrics import normalized_mutual_info_score  # 70 MB wait until they are needed
+
     pairs = pair_labels(targets, assignments)
     return float(
-        sklearn_metrics.normalized_mutual_info_score(
+        normalized_mutual_info_score(
             pairs.class_codes, pairs.cluster_codes, average_method="arithmetic"
         )
     )
@@ -28,8 +29,10 @@ def normalized_mutual_info(targets: ArrayLike, assignments: ArrayLike) -> float:
 
 def adjusted_rand_index(targets: ArrayLike, assignments: ArrayLike) -> float:
     """ARI: agreement over pairs of images, 0 by chance, 1 when the partitions are the same."""
+    from sklearn.metrics import adjusted_rand_score
+
     pairs = pair_labels(targets, assignments)
-    return float(sklearn_metrics.adjusted_rand_score(pairs.class_codes, pairs.cluster_codes))
+    return float(adjusted_rand_score(pairs.class_codes, pairs.cluster_codes))
 
 
 def cluster_purity(targets: ArrayLike, assignments: ArrayLike) -> dict[Any, float]:

@@ -78,7 +78,10 @@ def _groups_within(reach: float, places: NDArray[np.float32]) -> list[NDArray[np
     pairs = []
     for start in range(0, len(places), _ROWS_AT_ONCE):
         some = places[start : start + _ROWS_AT_ONCE]
-        squares = lengths[start : start + len(some), None] + lengths - 2 * (some @ places.T)
+        squares = some @ places.T
+        squares *= -2
+        squares += lengths
+        squares += lengths[start : start + len(some), None]
         one, other = np.nonzero(squares < reach**2)
         pairs.append(np.stack([one + start, other])[:, one + start < other])
     one, other = np.concatenate(pairs, axis=1)

@@ -35,7 +35,7 @@ class Originals:
             return _GONE
         try:
             return self.at(place)
-        except (OSError, ValueError) as error:  # a source that changes while it is read
+        except (OSError, ValueError, StopIteration) as error:  # a source that changes meanwhile
             return BadImage(str(error) or type(error).__name__)
 
     @property

@@ -156,6 +156,7 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare, chosen }) 
       marked();
     },
     clear,
+    isIdle: () => !selected.size,
     rows: () => rows,
     go,
   };

@@ -218,9 +218,8 @@ async function follow() {
     if (JSON.stringify(run) === before) continue;
     forget();
     showViews(wanted().get("view") || "front");
-    const empty = !at("images").hidden && !grid.rows().length;
     if (!at("front").hidden) showFront();
-    else if (empty || !at("groups").hidden) show();
+    else if (!at("groups").hidden || (!at("images").hidden && grid.isIdle())) show(true);
   }
 }
 
