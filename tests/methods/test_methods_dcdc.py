@@ -46,7 +46,7 @@ def test_photos_are_learnt_from_scratch_whatever_backbone_is_installed(
 ):
     monkeypatch.setenv("DCDC_BACKBONE", "efficientnet-lite0")
     network = config_of("dcdc", colour(32)).network
-    assert (network.backbone, network.frozen) == ("small", False)
+    assert (network.backbone, network.frozen) == ("patches", False)
     with pytest.raises(InputError, match="is pretrained, and such figures are never shown beside"):
         cluster(colour(32), 3, 0, changes=("network.backbone=efficientnet-lite0",))
 
