@@ -163,8 +163,11 @@ def test_thumbnails_are_made_once_and_again_for_another_file(client, photos, nam
     first = client.ask(f"/thumbnail/{row}").content
     kept = [f for f in (cache_folder() / "thumbnails").rglob("*.jpg") if f.read_bytes() == first]
     assert len(kept) == 1
-    kept[0].write_bytes(b"from the cache")
-    assert client.ask(f"/thumbnail/{row}").content == b"from the cache"
+    other = client.ask(f"/thumbnail/{names.index('trip/4.jpg')}").content
+    kept[0].write_bytes(other)
+    assert client.ask(f"/thumbnail/{row}").content == other  # from the cache
+    kept[0].write_bytes(other[:100])
+    assert client.ask(f"/thumbnail/{row}").content == first
     photo = Image.new("RGB", (400, 400), "red")
     photo.save(photos / "trip/3.jpg")
     assert opened(client.ask(f"/thumbnail/{row}")).size == (160, 160)

@@ -7,6 +7,8 @@ import typer
 from dcdc.cli.arguments import Run
 from dcdc.cli.console import note, say
 
+_FIRST_PAGE_SECONDS = 2
+
 
 def view(
     run: Run,
@@ -26,7 +28,7 @@ def view(
     for each in viewed.notes:
         note(f"note: {each}")
     with quiet_pillow(), ViewServer(Answers(viewed), port) as server:
-        viewed.survey.start()
+        viewed.survey.start(after=_FIRST_PAGE_SECONDS)
         say(f"view: {server.address}")
         note("only this machine can open it; Ctrl-C ends it")
         if browser:

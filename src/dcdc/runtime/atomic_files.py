@@ -22,13 +22,16 @@ _REPLACED = re.compile(r"\.(?P<name>.+)\.(?P<mark>\d+-[0-9a-f]{8})\.replaced")
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it takes `path`'s place when the block ends."""
+def atomic_file(path: Path, *, lasts: bool = True) -> Iterator[Path]:
+    """A temporary path beside `path` to write to; it takes `path`'s place when the block ends.
+
+    What need not last a power cut, since it can be made again, is not waited for."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
     try:
         yield temporary
-        _flush_to_disk(temporary)
+        if lasts:
+            _flush_to_disk(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -46,7 +46,9 @@ class Survey:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._look, name="survey", daemon=True)
 
-    def start(self) -> None:
+    def start(self, after: float = 0.0) -> None:
+        """`after` so many seconds, in which the first page has the machine for itself."""
+        self._after = after
         self._thread.start()
 
     def stop(self) -> None:
@@ -56,6 +58,8 @@ class Survey:
 
     def _look(self) -> None:
         try:
+            if self._stopped.wait(self._after):
+                return
             if self._features is not None:
                 self.oddity = look_for_oddity(self._features)
             if self._originals is None:

@@ -19,6 +19,7 @@ from dcdc.viewer.originals import Original
 
 FOLDER = "thumbnails"
 SIDE = 160
+_END = b"\xff\xd9"  # of a JPEG; a power cut may have left a part
 _FULL_SIDE = 512  # that small pixels are enlarged to
 _POLICY = f"upright, on white, {SIDE}, 1"
 
@@ -44,10 +45,15 @@ class Thumbnails:
         file = cache_folder() / FOLDER / key[:2] / f"{key[2:]}.jpg"
         with self._writing[int(key[:2], 16) % len(self._writing)]:
             with suppress(OSError):
-                return Picture(JPEG, file.read_bytes())
+                kept = file.read_bytes()
+                if kept.endswith(_END):
+                    return Picture(JPEG, kept)
             with self._at_work:
                 made = small_copy(original, SIDE)
-            with suppress(OSError), atomic_file(file) as temporary:  # a full disk: not kept
+            with (
+                suppress(OSError),
+                atomic_file(file, lasts=False) as temporary,
+            ):  # a full disk: not kept
                 temporary.write_bytes(made)
         return Picture(JPEG, made)
 
