@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dcdc.cli.console import within_80
 from dcdc.counted import counted
+from dcdc.data.left_out import told
 
 if TYPE_CHECKING:
     from dcdc.data.contents import SourceContents
@@ -26,9 +27,7 @@ def source_lines(source: str, found: "SourceContents") -> list[str]:
     lines += _duplicates(found)
     lines += _unreadable(found)
     if found.left_out:
-        kinds = sorted(found.left_out.items(), key=lambda kind: -kind[1])
-        told = ", ".join(f"{n:,} {f'.{kind}' if kind else 'others'}" for kind, n in kinds)
-        lines.append(f"left out   {told}: these kinds of files are not read")
+        lines += within_80(f"left out   {told(found.left_out)}")
     n_clusters = len(found.classes) or min(10, found.n_images // 4)
     if n_clusters > 1:
         lines.append(f"try        dcdc fit {shlex.quote(source)} --clusters {n_clusters}")

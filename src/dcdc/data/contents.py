@@ -76,7 +76,7 @@ def _of_listing(listing: Listing, progress: Progress) -> SourceContents:
         unreadable=unreadable,
         classes=_counted_classes(listing),
         duplicates=_repeated(listing.names, _digests(listing)),
-        left_out=getattr(listing, "left_out", {}),
+        left_out=listing.left_out,
     )
 
 

@@ -25,7 +25,7 @@ from dcdc.data.benchmarks.catalogue import (
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.digits import load_digits
-from dcdc.data.folder import IMAGE_EXTENSIONS, list_folder
+from dcdc.data.folder import image_extensions, list_folder
 from dcdc.data.image_set import ImageSet, check_side
 from dcdc.data.listing import Listing
 from dcdc.data.parquet import list_parquet
@@ -323,7 +323,7 @@ SOURCES.register(
 SOURCES.register(
     "image",
     Source(
-        _file_of(*(f".{extension}" for extension in IMAGE_EXTENSIONS)),
+        lambda text: _file_of(*(f".{extension}" for extension in image_extensions()))(text),
         lambda text, size, target: _files_one_by_one([Path(text)]).find(text, size, target),
     ),
 )
