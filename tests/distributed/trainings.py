@@ -62,8 +62,9 @@ TRAININGS: dict[str, dict] = {
     },
     "relate": {
         "phases": ("relate",),
-        **{"relate.epochs": 3, "relate.batch_size": 17, "relate.n_passes": 2},
+        **{"relate.epochs": 5, "relate.batch_size": 17, "relate.n_passes": 2},
         **{"relate.threshold": "even", "relate.information_weight": 0.1},
+        "relate.learning_rate": 1e-4,  # RMSprop has no first moment that evens last digits out
     },
     "k-means": {
         "heads.over_clustering_first": 1,

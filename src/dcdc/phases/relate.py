@@ -111,6 +111,7 @@ class Relate(Phase):
             for number in range(N_SEEN_FIRST):
                 draws = derive_generator(context.seed, "seen first", number)
                 rows = torch.randperm(n_images, generator=draws)[:n_rows]
+                rows = rows[context.processes.share(n_rows)]  # norms see those of all processes
                 context.network(context.model.prepare(context.store.batch(rows)))
         _spread_logits(context)
 
