@@ -14,8 +14,9 @@ from PIL import Image
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
 from dcdc.report.facts import ClusterFacts
-from dcdc.report.figures import DPI, Theme, data_uri
+from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode
+from dcdc.report.themes import Theme
 
 MAX_CLUSTERS = 30
 PER_CLUSTER = 12
