@@ -120,7 +120,8 @@ def fill(template: str, words: Words) -> str | None:
         if field is None:
             continue
         key, equals, value = field.partition("=")
-        word = words.given(key, value) if equals else words.name(key)
+        given = int(value) if value.isdecimal() else value
+        word = words.given(key, given) if equals else words.name(key)
         if word is None:
             return None
         text += word

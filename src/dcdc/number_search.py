@@ -12,7 +12,8 @@ from dcdc.config import RunConfig
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
 from dcdc.engine.cluster_head_initialisation import reduced_points
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.prediction_strength import ClusterNumber, choose_number, prediction_strengths
+from dcdc.engine.prediction_strength import prediction_strengths
+from dcdc.metrics.cluster_number import ClusterNumber, choose_number
 from dcdc.phases.heads import Heads
 from dcdc.prepare.assembly import build_model, load_pretrained
 from dcdc.prepare.cluster_number import NumberRange

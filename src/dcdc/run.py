@@ -28,11 +28,11 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.prediction_strength import ClusterNumber
 from dcdc.engine.sample import Sample, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
+from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.pretrained import keep_files, spec_of_kept

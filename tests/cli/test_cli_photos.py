@@ -72,11 +72,11 @@ def albums(photos):
 @pytest.mark.parametrize("verb", ["fit", "compare"])
 def test_sub_folders_do_not_say_how_many_clusters_there_are(dcdc, albums, verb):
     code, _, err = dcdc(verb, albums)
+    settled = "--clusters auto where the images are to settle it, " if verb == "fit" else ""
     assert code == 2
     assert err.splitlines()[-1] == (
-        "dcdc: nothing says how many clusters to find: give --clusters auto where the images are "
-        "to settle it, --clusters 5 for a first look at 48 images, or --clusters classes for "
-        "one for each of 2 sub-folders"
+        f"dcdc: nothing says how many clusters to find: give {settled}--clusters 5 for a first "
+        "look at 48 images, or --clusters classes for one for each of 2 sub-folders"
     )
 
 

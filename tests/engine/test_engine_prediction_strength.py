@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
 
-from dcdc.engine.prediction_strength import (
-    SURE,
-    choose_number,
-    prediction_strengths,
-    share_of_pairs,
-)
+from dcdc.engine.prediction_strength import prediction_strengths
+from dcdc.metrics.cluster_number import SURE, choose_number, share_of_pairs
 
 
 def clouds(n_clouds: int, n_points: int = 300, deviation: float = 0.5, seed: int = 0) -> np.ndarray:

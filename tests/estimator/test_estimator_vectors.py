@@ -150,7 +150,11 @@ def test_a_file_is_read_as_the_command_line_reads_it(model, tmp_path):
         ),
         (ROWS, {"fine_tune": True}, "^fine_tune=True has no meaning with the backbone vectors"),
         (ROWS, {"backbone": "small"}, "go past the backbone small: .* leave backbone out"),
-        (ROWS, {"n_clusters": None}, "say by n_clusters how many clusters to find"),
+        (
+            ROWS,
+            {"n_clusters": None},
+            "give n_clusters='auto' where .* n_clusters=8 for a first",
+        ),
         (ROWS[:2], {}, "n_samples=2 cannot fill n_clusters=3"),
         ((ROWS, ROWS), {}, r"X is a tuple of two matrices: .*fit\(X, copies=X2\)"),
         ("nowhere/", {}, "data source 'nowhere/' does not exist"),

@@ -26,7 +26,7 @@ from dcdc.errors import InputError
 from dcdc.prediction.answers import images_for
 from dcdc.prediction.session import predict_to_file
 from dcdc.report.facts import read_facts, read_sample
-from dcdc.report.map_figure import layout_of
+from dcdc.report.map_layout import layout_of
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
 from dcdc.stored.files import STORED_FILES

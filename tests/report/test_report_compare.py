@@ -19,7 +19,8 @@ from dcdc.report.compare import (
     table_rows,
     write_runs,
 )
-from dcdc.report.figures import LIGHT, drawing_with
+from dcdc.report.figures import drawing_with
+from dcdc.report.themes import LIGHT
 
 EVIL = """<script>alert("x")</script>' onerror='alert(1)" & co"""
 

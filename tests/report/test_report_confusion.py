@@ -1,6 +1,7 @@
 from dcdc.metrics import cluster_accuracy
 from dcdc.report.confusion_figure import draw_confusion, match
-from dcdc.report.figures import LIGHT, drawing_with
+from dcdc.report.figures import drawing_with
+from dcdc.report.themes import LIGHT
 
 
 def test_the_diagonal_is_what_accuracy_counts(make_facts):

@@ -10,9 +10,10 @@ from PIL import Image
 from dcdc.config import PHASES
 from dcdc.report.confusion_figure import draw_confusion, match
 from dcdc.report.facts import describe_clusters
-from dcdc.report.figures import DARK, LIGHT, drawing_with, write_figure
+from dcdc.report.figures import drawing_with, write_figure
 from dcdc.report.gallery import SIDE, draw_gallery, gallery_heading, shown_clusters, tile
 from dcdc.report.panels import draw_sizes
+from dcdc.report.themes import DARK, LIGHT
 from dcdc.report.training_figure import draw_training
 
 

@@ -7,20 +7,22 @@ import pytest
 import torch
 
 from dcdc.losses.heads import class_affinity, sample_affinity
-from dcdc.report import map_figure
+from dcdc.report import map_layout
 from dcdc.report.affinity_figure import (
     draw_affinities,
     draw_affinities_side_by_side,
     sorted_affinities,
 )
-from dcdc.report.figures import DARK, LIGHT, drawing_with, write_figure
-from dcdc.report.map_figure import MOST_NAMED, draw_map, lay_out, layout_of
+from dcdc.report.figures import drawing_with, write_figure
+from dcdc.report.map_figure import MOST_NAMED, draw_map
+from dcdc.report.map_layout import lay_out, layout_of
 from dcdc.report.page import write_figures_and_page
+from dcdc.report.themes import DARK, LIGHT
 
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
-    monkeypatch.setattr(map_figure, "_STEPS", 250)
+    monkeypatch.setattr(map_layout, "_STEPS", 250)
 
 
 def drawn(draw, *given, theme=LIGHT):
@@ -279,7 +281,7 @@ def test_a_layout_is_kept_until_the_sample_changes(
         assert np.array_equal(kept["PCA"], first["PCA"])
     calls = []
     monkeypatch.setattr(
-        map_figure, "lay_out", lambda *given: calls.append(given) or lay_out(given[0], 0)
+        map_layout, "lay_out", lambda *given: calls.append(given) or lay_out(given[0], 0)
     )
     again = layout_of(folder, sample, 0)
     assert list(again) == list(first)

@@ -11,6 +11,7 @@ from viewer_runs import HOSTILE
 from dcdc.data.cache_folder import cache_folder
 from dcdc.errors import InputError
 from dcdc.viewer import ViewServer
+from dcdc.viewer.thumbnails import clear_thumbnails
 
 PATHS = ("/", "/overview", "/rows", "/thumbnail/0", "/original/0", "/view.js", "/no-such-thing")
 
@@ -158,11 +159,27 @@ def test_thumbnails_are_upright_and_large_enough(client, names):
     assert top < bottom  # the dark left half has come up
 
 
-def test_thumbnails_are_made_once_and_again_for_another_file(client, photos, names):
+@pytest.fixture
+def kept_thumbnails(tmp_path, monkeypatch):
+    monkeypatch.setenv("DCDC_DATA", str(tmp_path / "own cache"))
+    return lambda: list((cache_folder() / "thumbnails").rglob("*.jpg"))
+
+
+def test_thumbnails_are_cleared_with_the_cache(client, kept_thumbnails):
+    first = client.ask("/thumbnail/3").content
+    assert [file.read_bytes() for file in kept_thumbnails()] == [first]
+    clear_thumbnails()
+    assert kept_thumbnails() == []
+    assert client.ask("/thumbnail/3").content == first
+
+
+def test_thumbnails_are_made_once_and_again_for_another_file(
+    client, photos, names, kept_thumbnails
+):
     row = names.index("trip/3.jpg")
     first = client.ask(f"/thumbnail/{row}").content
-    kept = [f for f in (cache_folder() / "thumbnails").rglob("*.jpg") if f.read_bytes() == first]
-    assert len(kept) == 1
+    kept = kept_thumbnails()
+    assert [file.read_bytes() for file in kept] == [first]
     other = client.ask(f"/thumbnail/{names.index('trip/4.jpg')}").content
     kept[0].write_bytes(other)
     assert client.ask(f"/thumbnail/{row}").content == other  # from the cache

@@ -147,7 +147,9 @@ def compare(
     folder = out or Path("runs") / "compare" / name
     refuse_if_locked(folder, _ELSEWHERE)  # before minutes go into reading images
     images = read_compared(device, asked.data, backbone, quiet=quiet)
-    n_clusters = count_clusters(asked.n_clusters, images, by_classes=is_by_classes(overrides))
+    n_clusters = count_clusters(
+        asked.n_clusters, images, by_classes=is_by_classes(overrides), may_settle=False
+    )
     check_task(images, n_clusters)
     given, features = features_to_compare(images, backbone, n_clusters, device, quiet=quiet)
     chosen = fitting_methods(names, given, all_of_them=methods == _ALL)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
     from dcdc.data import Data
     from dcdc.engine.observer import Observer
-    from dcdc.engine.prediction_strength import ClusterNumber
     from dcdc.methods import Method
+    from dcdc.metrics.cluster_number import ClusterNumber
     from dcdc.prediction.sorting import Files, Sorting
     from dcdc.prepare.cluster_number import NumberRange
     from dcdc.prepare.duration import Duration
@@ -418,6 +418,8 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     )
 
     config, image_set = prepared.config, prepared.images
+    if manner.quiet:
+        return
     if prepared.passed_over is not None:
         name = prepared.passed_over
         note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")

@@ -6,7 +6,7 @@ from dataclasses import fields
 from dcdc.config import AugmentConfig, RunConfig
 from dcdc.counted import counted
 from dcdc.data import ImageSet, VectorSet
-from dcdc.engine.prediction_strength import ClusterNumber
+from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared

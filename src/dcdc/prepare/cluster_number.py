@@ -89,7 +89,11 @@ def by_number(overrides: Overrides) -> Overrides:
 
 
 def count_clusters(
-    asked_for: int | None, found: Data | Listing, *, by_classes: bool = False
+    asked_for: int | None,
+    found: Data | Listing,
+    *,
+    by_classes: bool = False,
+    may_settle: bool = True,
 ) -> int:
     """Sub-folders may be years, or phones: they are counted only where that is asked for."""
     if asked_for is not None:
@@ -99,10 +103,10 @@ def count_clusters(
     by_folder = isinstance(found, ImageSet | Listing) and found.by_folder
     if n_classes and (by_classes or not by_folder):
         return n_classes
-    ways = [
-        f"give {{n_clusters={AUTO}}} where the images are to settle it",
-        f"{{n_clusters={first_guess(n_images)}}} for a first look at {n_images:,} images",
-    ]
+    ways = [f"{{n_clusters={first_guess(n_images)}}} for a first look at {n_images:,} images"]
+    if may_settle:
+        ways.insert(0, f"{{n_clusters={AUTO}}} where the images are to settle it")
+    ways[0] = f"give {ways[0]}"
     if n_classes:
         ways.append(f"{{n_clusters={CLASSES}}} for one for each of {n_classes} sub-folders")
     problem = "nothing says how many clusters to find"

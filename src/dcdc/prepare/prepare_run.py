@@ -15,7 +15,7 @@ from dcdc.data.decoded import Progress
 from dcdc.data.load_data import find_data
 from dcdc.data.sources import readable
 from dcdc.data.vector_rows import Reading
-from dcdc.engine.prediction_strength import ClusterNumber
+from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.networks import find_backbone
 from dcdc.prepare.cluster_number import (
     NumberRange,

@@ -15,8 +15,8 @@ from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike, NDArray
 
 from dcdc.report.facts import RunSample
-from dcdc.report.figures import Theme
 from dcdc.report.matching import matched_order, short
+from dcdc.report.themes import Theme
 
 _EMPTY = 1e-8  # below this length a cluster counts as empty, as it does in training
 MOST_NAMED = 20  # labels that fit along a side

@@ -17,19 +17,11 @@ from dcdc.metrics.provenance import mark, short_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
-from dcdc.report.figures import (
-    DARK,
-    FEW_DOTS,
-    LIGHT,
-    ROUND_STEPS,
-    Picture,
-    Theme,
-    draw_picture,
-    legend_above,
-)
+from dcdc.report.figures import FEW_DOTS, ROUND_STEPS, Picture, draw_picture, legend_above
 from dcdc.report.matching import short
 from dcdc.report.page import duration, render
 from dcdc.report.reproduce import setting_text
+from dcdc.report.themes import DARK, LIGHT, Theme
 from dcdc.report.training_figure import SCORES, split_phases
 from dcdc.runtime.atomic_files import write_text
 

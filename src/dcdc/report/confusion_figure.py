@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dcdc.report.facts import RunFacts
-from dcdc.report.figures import Theme
 from dcdc.report.matching import matched_order, short
+from dcdc.report.themes import Theme
 
 MAX_CLASSES = 50
 

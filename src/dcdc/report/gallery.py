@@ -15,8 +15,9 @@ from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
 from dcdc.report.facts import ClusterFacts
-from dcdc.report.figures import DPI, Theme, data_uri
+from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode
+from dcdc.report.themes import Theme
 
 MAX_CLUSTERS = 30
 PER_CLUSTER = 12

@@ -3,9 +3,10 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dcdc.engine.prediction_strength import SURE
+from dcdc.metrics.cluster_number import SURE
 from dcdc.report.facts import RunFacts
-from dcdc.report.figures import Theme, legend_above
+from dcdc.report.figures import legend_above
+from dcdc.report.themes import Theme
 
 
 def draw_number(facts: RunFacts, theme: Theme) -> Figure:

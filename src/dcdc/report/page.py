@@ -29,7 +29,7 @@ from dcdc.report.facts import (
     read_facts,
     read_sample,
 )
-from dcdc.report.figures import DARK, LIGHT, Picture, write_figure, write_picture
+from dcdc.report.figures import Picture, write_figure, write_picture
 from dcdc.report.gallery import (
     LATER,
     LATER_UNCERTAIN,
@@ -41,10 +41,12 @@ from dcdc.report.gallery import (
     thumbnail_uri,
     typical_images,
 )
-from dcdc.report.map_figure import draw_map, layout_of
+from dcdc.report.map_figure import draw_map
+from dcdc.report.map_layout import layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
 from dcdc.report.panels import panels
 from dcdc.report.reproduce import command, config_lines
+from dcdc.report.themes import DARK, LIGHT
 from dcdc.runtime.atomic_files import write_text
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from dcdc.data.pictures import Pictures
 from dcdc.report.confusion_figure import Confusion
 from dcdc.report.facts import ClusterFacts, RunFacts
-from dcdc.report.figures import DARK, LIGHT
 from dcdc.report.gallery import is_coarse
+from dcdc.report.map_layout import on_grid
 from dcdc.report.sheet import Sheet, make_sheet
+from dcdc.report.themes import DARK, LIGHT
 
-_GRID = (
-    4095  # the map's coordinates are whole numbers up to here: a tenth of the bytes, no less seen
-)
 _LONGEST_NAME = 120  # characters of an image's name in a caption
 
 
@@ -111,15 +109,6 @@ def _map(
     sheet = None if images is None else make_sheet(images, rows)
     layouts = {name: on_grid(layout).T.tolist() for name, layout in points.layouts.items()}
     return _images(facts, classes, rows, sheet) | {"layouts": layouts}
-
-
-def on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Into the square of the grid; both axes keep their proportion."""
-    finite = np.nan_to_num(layout.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = finite.min(axis=0), finite.max(axis=0)
-    spread = float((high - low).max()) or 1.0
-    centred = (finite - (low + high) / 2) / spread + 0.5
-    return np.asarray(np.rint(centred * _GRID), dtype=np.int64)
 
 
 def _later(

@@ -12,8 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from dcdc.registry import Registry
 from dcdc.report.facts import ClusterFacts, RunFacts, describe_clusters
-from dcdc.report.figures import ROUND_STEPS, Theme, legend_above
+from dcdc.report.figures import ROUND_STEPS, legend_above
 from dcdc.report.number_figure import draw_number
+from dcdc.report.themes import Theme
 from dcdc.report.training_figure import draw_training
 
 _LABELLED = 30  # up to here the number of every cluster fits below its bar

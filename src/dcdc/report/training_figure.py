@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.report.facts import RunFacts
-from dcdc.report.figures import FEW_DOTS, ROUND_STEPS, Theme, legend_above
+from dcdc.report.figures import FEW_DOTS, ROUND_STEPS, legend_above
+from dcdc.report.themes import Theme
 
 SCORES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI"}
 

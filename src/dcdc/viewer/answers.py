@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from dcdc.data.listing import BadImage
 from dcdc.engine.edits import OUTSIDE
-from dcdc.report.figures import DARK, LIGHT
+from dcdc.report.themes import DARK, LIGHT
 from dcdc.stored.reading import parse_json
 from dcdc.stored.schema import Anything, MapOf, Maybe, Record, Text, Unfit
 from dcdc.viewer.corrections import Outdated

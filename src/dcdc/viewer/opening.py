@@ -9,7 +9,7 @@ from dcdc.data.vector_set import VectorSet
 from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
-from dcdc.report.map_figure import kept_layout
+from dcdc.report.map_layout import kept_layout
 from dcdc.run_folder import RunFolder
 from dcdc.stored.reading import DamagedFileError
 from dcdc.viewer.corrections import Corrections

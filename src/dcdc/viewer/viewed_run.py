@@ -15,7 +15,7 @@ from dcdc.data.vector_set import VectorSet
 from dcdc.engine.edits import OUTSIDE
 from dcdc.printable import shown
 from dcdc.report.facts import RunFacts, RunSample
-from dcdc.report.page_data import on_grid
+from dcdc.report.map_layout import on_grid
 from dcdc.viewer.corrections import Corrections
 from dcdc.viewer.likeness import MOST, Likeness
 from dcdc.viewer.originals import Originals
