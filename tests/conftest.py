@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,17 @@ collect_ignore = [*_NOT_ON_WINDOWS] if sys.platform == "win32" else []
 
 # Two threads on a busy machine wait for each other far longer than they compute.
 torch.set_num_threads(1)
+
+
+LONG = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
+"""Tests that are slow, beside those that say so themselves: one case of several, say."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of another marker are left out
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid in LONG:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,8 +9,8 @@ from campaign.families import FAMILIES
 from campaign.table import row_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-_PART = {"kills": 60, "two fits": 200, "readers": 200}
-_USUAL_PART = 300
+_PART = {"kills": 120, "two fits": 200, "readers": 200}
+_USUAL_PART = 600
 """Each so-manieth input of a family."""
 _TOO_LONG = ("growth",)
 
@@ -29,7 +29,7 @@ def test_a_part_of_every_family_is_answered_cleanly():
             faults |= {f"{name}/{case}": fault for case, fault in found.faults.items()}
             n += found.n
     assert not faults, "\n".join(f"{case}: {fault}" for case, fault in faults.items())
-    assert n > 40
+    assert n > 20
 
 
 @pytest.mark.slow
