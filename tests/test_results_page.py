@@ -31,10 +31,14 @@ RUNS = sorted(path.parent for path in (DOCS / "runs").glob("*/*/metrics.json"))
 KEPT = [*RUNS, *sorted(path for path in (DOCS / "runs/digits").iterdir() if path.is_file())]
 DIGITS = DOCS / "runs/digits/seeds-300-to-306.json"
 COMPARED = {
-    DOCS / "runs/digits/compare-seeds-300-to-302.csv": 14,
-    DOCS / "runs/digits/compare-seeds-400-to-402.csv": 4,
+    DOCS / "runs/digits/compare-seeds-300-to-302.csv": (14, "Methods side by side"),
+    DOCS / "runs/digits/compare-seeds-400-to-402.csv": (4, "Methods side by side"),
+    DOCS / "runs/features/compare-stl10-test-seeds-40-to-42.csv": (
+        7,
+        "Photos with a pretrained backbone",
+    ),
 }
-"""Records of comparisons, and how many methods each has."""
+"""Records of comparisons: how many methods each has, and which section shows them."""
 
 
 def record_lines(text: str) -> list[str]:
@@ -155,8 +159,9 @@ def test_the_digits_of_page_and_readme_are_those_of_their_record():
     assert f"(ACC {dotted(min(accuracies))} to {dotted(max(accuracies))})" in readme
 
 
-@pytest.mark.parametrize(("record", "n_methods"), COMPARED.items())
-def test_the_methods_on_digits_are_those_of_their_record(record, n_methods):
+@pytest.mark.parametrize("record", COMPARED)
+def test_the_methods_side_by_side_are_those_of_their_record(record):
+    n_methods, section = COMPARED[record]
     with record.open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == n_methods
@@ -168,7 +173,7 @@ def test_the_methods_on_digits_are_those_of_their_record(record, n_methods):
         figures += [f"{float(row['seconds']):,.1f} s", f"{float(row['peak_memory_mb']):,.0f} MB"]
         seeds = row["seeds"].replace(" ", ", ")
         line = f"| {row['title']} | {seeds} | {' | '.join(figures)} |"
-        assert line in SECTIONS["Methods side by side"]
+        assert line in SECTIONS[section]
 
 
 def headings(page: Path) -> set[str]:
