@@ -5,12 +5,12 @@ import time
 
 import numpy as np
 import pytest
-from devtools import Tab
 
 from dcdc.report.facts import describe_clusters
 from dcdc.report.figures import Picture
 from dcdc.report.page import render_page
 from dcdc.report.page_data import MapPoints
+from devtools import Tab
 
 HOSTILE = (
     "</script><script>window.ran=1</script><img src=x onerror=window.ran=1>\"'`&amp;"
