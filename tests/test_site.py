@@ -48,7 +48,7 @@ def test_flowcharts_are_boxes_in_rows(site):
     page = (site / "architecture.html").read_text()
     boxes = [re.findall("<b>(.*?)</b>", chart) for chart in page.split('class="flowchart"')[1:]]
     assert boxes[0][0] == "cli/fit.py: fit"
-    assert boxes[1][:2] == ["cli | estimator", "experiments"]
+    assert boxes[1][:2] == ["cli | estimator", "experiments | viewer"]
     assert "mermaid" not in page
 
 
