@@ -60,7 +60,7 @@ def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:
 
 def _of_training(shown: Shown) -> list[str]:
     found = []
-    drawn = [line for line in shown.lines if line.startswith("epoch")]
+    drawn = [line for line in shown.lines if re.match(r"(\w+ )?epoch(?!s)", line)]
     without = [line for line in drawn if not BAR.search(line)]
     if not drawn or without:
         found.append(f"no line with a bar, a count and the time left: {' '.join(without[:1])}")
