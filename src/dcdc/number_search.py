@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
-from dcdc.engine.cluster_head_initialisation import reduced_points
+from dcdc.engine.k_means import directions, reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.metrics.cluster_number import ClusterNumber, choose_number
@@ -34,12 +34,10 @@ def find_number(
     observer = observer or SilentObserver()
     lowest, highest = wanted.among(data.n_images)
     random = np.random.default_rng(derive_seed(config.train.seed, "number of clusters"))
-    rows = np.arange(data.n_images)
-    if len(rows) > MOST_IMAGES:
-        rows = np.sort(random.choice(len(rows), MOST_IMAGES, replace=False))
+    rows = some_rows(data.n_images, MOST_IMAGES, random)
     features = _features(config, data, rows, observer)
     with cpu_threads(config.train.threads):
-        points, _ = reduced_points(_directions(features), spherical=True)
+        points, _ = reduced_points(directions(features), spherical=True)
         with observer.counting("comparing numbers of clusters") as progress:
             numbers = range(max(2, lowest - 1), highest + 2)
             strengths = prediction_strengths(points, numbers, random, progress)
@@ -61,7 +59,7 @@ def feature_recipe(config: RunConfig) -> RunConfig:
 
 def _features(
     config: RunConfig, data: Data, rows: NDArray[np.integer], observer: Observer
-) -> NDArray[np.floating]:
+) -> NDArray[np.float32]:
     """Of those rows."""
     if isinstance(data, VectorSet):
         return np.asarray(data.vectors[rows], np.float32)
@@ -78,8 +76,3 @@ def _features(
 
 def _some(images: ImageSet, rows: NDArray[np.integer]) -> ImageSet:
     return from_arrays(np.asarray(images.images[rows]))
-
-
-def _directions(features: NDArray[np.floating]) -> NDArray[np.floating]:
-    away = features - features.mean(axis=0)
-    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True).clip(min=1e-12))

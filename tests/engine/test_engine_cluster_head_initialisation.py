@@ -48,7 +48,7 @@ def test_a_seed_fixes_it_and_large_sets_are_sampled(monkeypatch):
 
 def test_spherical_centres_do_not_follow_the_lengths(monkeypatch):
     """Lengths that vary a hundred times as much as the directions."""
-    monkeypatch.setattr("dcdc.engine.cluster_head_initialisation.MOST_DIRECTIONS", 8)
+    monkeypatch.setattr("dcdc.engine.k_means.MOST_DIRECTIONS", 8)
     features, targets = blobs()
     lengths = np.exp(np.random.default_rng(1).normal(0, 1.5, (len(features), 1)))
     features = (features * lengths).astype(np.float32)

@@ -12,20 +12,10 @@ from dcdc.methods.training_context import (
     SMALL,
     Budget,
     TrainingContext,
-    directions,
     k_means,
     leading_directions,
     whitened,
 )
-
-
-def test_directions_do_not_know_where_codes_lie_nor_how_far():
-    codes = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
-    found = directions(codes)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
-    np.testing.assert_allclose(directions(7 * codes + 3), found, atol=1e-4)
-    same = np.ones((5, 2), np.float32)
-    assert np.isfinite(directions(same)).all()
 
 
 def test_what_never_varies_leads_nowhere():

@@ -7,7 +7,6 @@ shaped gives them a good one to improve.
 Shapes: N images, D features, K clusters.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -16,19 +15,14 @@ import torch
 from torch import nn
 
 from dcdc.data.store import Store
+from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.networks import CLUSTER_HEAD
-from dcdc.runtime.device import library_threads
 from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 20_000
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
-MOST_DIRECTIONS = 64
-"""Of unit features, in which their K-Means looks: the same centres in a tenth of the time."""
-STARTS = 20
-"""Of K-Means for one head. Several heads have one start each: they are to differ, and the loss
-chooses among them later."""
 
 
 def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spherical: bool) -> None:
@@ -69,10 +63,7 @@ def initialise_heads(
     find the features, and leaves the heads to another process.
     """
     randoms = [np.random.default_rng(seed) for seed in seeds]
-    rows = np.arange(n_images)
-    if n_images > MOST_IMAGES:
-        rows = np.sort(randoms[0].choice(n_images, MOST_IMAGES, replace=False))
-    features = features_of(rows)
+    features = features_of(some_rows(n_images, MOST_IMAGES, randoms[0]))
     if only_look:
         return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
@@ -90,43 +81,3 @@ def initialise_heads(
         scale = SHARPNESS / max((features @ weight.T + bias).std(), 1e-8)
         head.weight.copy_(torch.from_numpy(weight * scale))
         head.bias.copy_(torch.from_numpy(bias * scale))
-
-
-def k_means_centres(
-    features: np.ndarray, n_clusters: int, seed: int, n_init: int = STARTS
-) -> np.ndarray:
-    """K x D of unit features, or of features whose directions count."""
-    points, back = reduced_points(features, spherical=True)
-    return back(centres_of(points, n_clusters, seed, n_init))
-
-
-def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
-    """K x D, by K-Means."""
-    from sklearn.cluster import KMeans  # two seconds that most runs do not need
-    from sklearn.exceptions import ConvergenceWarning
-
-    with library_threads(), warnings.catch_warnings():
-        # too few different rows for K clusters: the health of the partition tells of empty ones
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
-    return np.asarray(k_means.cluster_centers_)
-
-
-def nearest_centre(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """N: for each of `points` (N x D) the number of its centre (of K x D)."""
-    nearness = points @ centres.T - 0.5 * (centres**2).sum(axis=1)
-    return np.asarray(nearness.argmax(axis=1))
-
-
-def reduced_points(
-    features: np.ndarray, spherical: bool
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """The points that K-Means looks at, and what brings its centres back to features."""
-    if not spherical or min(features.shape) <= MOST_DIRECTIONS:
-        return features, lambda centres: centres
-    with library_threads():
-        middle = features.mean(axis=0)
-        away = features - middle
-        # eigh sorts ascending: the last directions hold the most variance.
-        directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
-        return away @ directions, lambda centres: centres @ directions.T + middle

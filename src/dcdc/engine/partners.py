@@ -13,12 +13,9 @@ import torch
 from torch import Tensor
 
 from dcdc.data.vector_store import VectorStore
-from dcdc.engine.cluster_head_initialisation import (
-    MOST_IMAGES,
-    k_means_centres,
-    nearest_centre,
-)
+from dcdc.engine.cluster_head_initialisation import MOST_IMAGES
 from dcdc.engine.context import TrainingContext
+from dcdc.engine.k_means import k_means_centres, nearest_centre, some_rows
 from dcdc.engine.neighbours import find_neighbours, nearest_neighbours
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.runtime.seeding import derive_seed
@@ -37,14 +34,14 @@ def find_partners(context: TrainingContext, k: int) -> Tensor:
     n_clusters = network.heads[network.sub_heads(CLUSTER_HEAD)[0]].out_features
     assert isinstance(n_clusters, int)
     random = np.random.default_rng(derive_seed(context.seed, "partners"))
-    some = _some_rows(store.n_answered, MOST_LOOKED_AT, random)
+    some = some_rows(store.n_answered, MOST_LOOKED_AT, random)
     features = model.features_of(store, some)
     if store.has_copies or neighbours_are_nearer(features, n_clusters, k, random):
         return find_neighbours(model, store, k)
     context.observer.note(
         "neighbours are no nearer than other members of a K-Means cluster: these are the partners"
     )
-    sample = _some_rows(store.n_answered, MOST_IMAGES, random)
+    sample = some_rows(store.n_answered, MOST_IMAGES, random)
     centres = k_means_centres(model.features_of(store, sample), n_clusters, _drawn(random))
     assigned = [
         nearest_centre(model.features_of(store, rows), centres)
@@ -87,12 +84,6 @@ def cluster_mates(assigned: np.ndarray, k: int, random: np.random.Generator) -> 
         steps = random.integers(1, max(n, 2), (n, k))  # so many members further on, never itself
         partners[members] = members[(np.arange(n)[:, None] + steps) % n]
     return torch.from_numpy(partners)
-
-
-def _some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarray:
-    if n_images <= most:
-        return np.arange(n_images)
-    return np.sort(random.choice(n_images, most, replace=False))
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.engine.cluster_head_initialisation import centres_of, nearest_centre
+from dcdc.engine.k_means import centres_of, nearest_centre
 from dcdc.metrics.cluster_number import share_of_pairs
 
 N_SPLITS = 4

@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 
 from dcdc.augment import PerturbedCopy
 from dcdc.data import ImageSet
+from dcdc.engine.k_means import directions
 from dcdc.methods.autoencoding import (
     Corruption,
     averaged_with_mirror,
@@ -28,7 +29,7 @@ from dcdc.methods.autoencoding import (
     reconstruction,
 )
 from dcdc.methods.context import Clustering, Context
-from dcdc.methods.training_context import TrainingContext, directions, k_means, whitened
+from dcdc.methods.training_context import TrainingContext, k_means, whitened
 from dcdc.networks.generative import Autoencoder
 
 MASKED = 0.1

@@ -10,7 +10,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.decomposition import PCA
 
 from dcdc.data import Data, VectorSet
-from dcdc.methods.training_context import directions
+from dcdc.engine.k_means import directions
 
 _ROWS = 4096
 

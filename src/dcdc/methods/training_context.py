@@ -157,17 +157,6 @@ def check_above_zero(**asked: float | None) -> None:
             raise InputError(f"{name} = {value} must be above 0")
 
 
-def directions(codes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """N x D: from the mean code to each, at length 1.
-
-    How far a code is from the mean says how unusual an image is, not what it shows.
-    """
-    centred = codes - codes.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
-    return found
-
-
 def whitened(codes: NDArray[np.float32], floor: float = 1 / 50) -> NDArray[np.float32]:
     """N x D: of about the same variance in every direction in which they vary noticeably.
 

@@ -1,0 +1,76 @@
+"""K-Means on features: the points that it looks at, its centres, and which of them is the nearest.
+
+Shapes: N images, D numbers of each, K clusters.
+"""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcdc.runtime.device import library_threads
+
+MOST_DIRECTIONS = 64
+"""Of unit features, in which their K-Means looks: the same centres in a tenth of the time."""
+STARTS = 20
+"""Of K-Means for one head. Several heads have one start each: they are to differ, and the loss
+chooses among them later."""
+
+
+def k_means_centres(
+    features: np.ndarray, n_clusters: int, seed: int, n_init: int = STARTS
+) -> np.ndarray:
+    """K x D of unit features, or of features whose directions count."""
+    points, back = reduced_points(features, spherical=True)
+    return back(centres_of(points, n_clusters, seed, n_init))
+
+
+def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
+    """K x D, by K-Means."""
+    from sklearn.cluster import KMeans  # two seconds that most runs do not need
+    from sklearn.exceptions import ConvergenceWarning
+
+    with library_threads(), warnings.catch_warnings():
+        # too few different rows for K clusters: the health of the partition tells of empty ones
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
+    return np.asarray(k_means.cluster_centers_)
+
+
+def nearest_centre(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """N: for each of `points` (N x D) the number of its centre (of K x D)."""
+    nearness = points @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    return np.asarray(nearness.argmax(axis=1))
+
+
+def reduced_points(
+    features: np.ndarray, spherical: bool
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """The points that K-Means looks at, and what brings its centres back to features."""
+    if not spherical or min(features.shape) <= MOST_DIRECTIONS:
+        return features, lambda centres: centres
+    with library_threads():
+        middle = features.mean(axis=0)
+        away = features - middle
+        # eigh sorts ascending: the last directions hold the most variance.
+        directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
+        return away @ directions, lambda centres: centres @ directions.T + middle
+
+
+def directions(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N x D: from the mean to each, at length 1.
+
+    How far an image is from the mean says how unusual it is, not what it shows.
+    """
+    centred = features - features.mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
+    return found
+
+
+def some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarray:
+    """All of them or, of more than `most`, so many drawn; rising."""
+    if n_images <= most:
+        return np.arange(n_images)
+    return np.sort(random.choice(n_images, most, replace=False))
