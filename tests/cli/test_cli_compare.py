@@ -88,6 +88,21 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     ]
 
 
+@pytest.mark.slow
+def test_a_terminal_shows_how_many_runs_are_done_and_which_one_trains(on_terminal, tiny_file):
+    shown = on_terminal(
+        *("compare", tiny_file, "--methods", "k-means,ae", "--set", "ae.n_steps=200"),
+        *("--device", "cpu", "--out", tiny_file.parent / "watched"),
+        columns=80,
+    )
+    assert "runs" in shown
+    assert "0/2" in shown
+    assert "1/2" in shown
+    assert "K-Means, seed 0" in shown
+    assert "AE, seed 0" in shown
+    assert "epoch" in shown
+
+
 def test_a_method_from_outside_the_package_is_compared(
     dcdc, tiny_file, tmp_path_factory, monkeypatch
 ):

@@ -60,6 +60,11 @@ TRAININGS: dict[str, dict] = {
         **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
         "discriminate.warmup_epochs": 0.5,
     },
+    "contrastive clustering": {
+        "phases": ("contrastive_clustering",),
+        **{"contrastive_clustering.epochs": 5, "contrastive_clustering.batch_size": 17},
+        "contrastive_clustering.initialisation": "spherical-k-means",
+    },
     "relate": {
         "phases": ("relate",),
         **{"relate.epochs": 5, "relate.batch_size": 17, "relate.n_passes": 2},
