@@ -66,6 +66,7 @@ def test_a_higher_cost_uses_fewer_codes(tiny_set):
         ({"filter_side": 0}, "filter_side = 0 must be above 0"),
         ({"n_iterations": 0}, "n_iterations = 0 must be above 0"),
         ({"sparsity": 0.0}, "sparsity = 0.0 must be above 0"),
+        ({"sparsity": 1e4, "n_steps": 1}, "sparsity = 10000.0 is so dear that no code is used"),
         ({"n_steps": 0}, "n_steps = 0 must be above 0"),
         ({"batch_size": 1}, "batch_size = 1 must be at least 2"),
         ({"grid": 0}, "grid = 0 must be above 0"),

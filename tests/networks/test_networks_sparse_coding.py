@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dcdc.networks.sparse_coding import SparseCoder
+from dcdc.networks.sparse_coding import SparseCoder, WholeContrast
 
 
 def coder(channels=1, sparsity=0.1, n_iterations=10, n_filters=6, side=3):
@@ -40,7 +40,7 @@ def test_the_objective_is_that_of_filters_laid_where_the_maps_say():
 def test_shapes_for_any_size(channels, side):
     network = coder(channels)
     images = torch.rand(2, channels, side, side)
-    codes = network.codes(network.contrast(images))
+    codes = network.codes(network.evened(images))
     assert codes.shape == (2, 6, side, side)
     assert network.made(codes).shape == images.shape
     assert network.features(images, grid=2).shape == (2, 2 * 6 * 4)
@@ -58,7 +58,7 @@ def test_more_iterations_lower_the_objective():
 
 def test_fifty_iterations_with_momentum_do_what_hundreds_without_do_not():
     """Plain shrinkage (ISTA), spelled out, from the same start."""
-    x = coder().contrast(torch.rand(4, 1, 16, 16))
+    x = WholeContrast()(torch.rand(4, 1, 16, 16))
     network = coder(sparsity=0.3, n_iterations=50, n_filters=16, side=5)
     codes = network.codes(x)
     rate = 1 / network._steepest(16)
@@ -114,9 +114,9 @@ def test_no_step_is_too_long(channels):
 
 
 def test_light_and_contrast_do_not_matter():
-    network = coder(sparsity=0.05)
+    contrast = WholeContrast()
     images = 0.3 + 0.4 * torch.rand(2, 1, 8, 8)
     brighter = images + 0.2
-    torch.testing.assert_close(network.contrast(brighter), network.contrast(images))
+    torch.testing.assert_close(contrast(brighter), contrast(images))
     stronger = (images - images.mean()) * 1.4 + images.mean()
-    assert (network.contrast(stronger) - network.contrast(images)).abs().max() < 0.5
+    assert (contrast(stronger) - contrast(images)).abs().max() < 0.5

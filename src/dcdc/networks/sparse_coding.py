@@ -11,16 +11,34 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
+class WholeContrast(nn.Module):
+    """Every image's channels to mean 0, the image to deviation 1: light says little."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        centred = images - images.mean(dim=(2, 3), keepdim=True)
+        deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+        return centred / (deviation + 0.05)
+
+
 class SparseCoder(nn.Module):
     """One layer of a deconvolutional network. Codes are found by iterated shrinkage with momentum:
     FISTA (Beck and Teboulle, 2009)."""
 
     def __init__(
-        self, in_channels: int, n_filters: int, side: int, *, sparsity: float, n_iterations: int
+        self,
+        in_channels: int,
+        n_filters: int,
+        side: int,
+        *,
+        sparsity: float,
+        n_iterations: int,
+        evened: nn.Module | None = None,
     ) -> None:
-        """Filters of `side` x `side` pixels; `sparsity` is what a code's unit costs."""
+        """Filters of `side` x `side` pixels; `sparsity` is what a code's unit costs; `evened` makes
+        images of even contrast, by default each as a whole."""
         super().__init__()
         assert side % 2, side
+        self.evened = WholeContrast() if evened is None else evened
         self.padding = side // 2
         self.sparsity, self.n_iterations = sparsity, n_iterations
         self.filters = nn.Parameter(torch.randn(n_filters, in_channels, side, side))
@@ -33,12 +51,6 @@ class SparseCoder(nn.Module):
         self.filters.sub_(self.filters.mean(dim=(2, 3), keepdim=True))
         lengths = self.filters.flatten(1).norm(dim=1).clamp_min(1e-8)
         self.filters.div_(lengths.view(-1, 1, 1, 1))
-
-    def contrast(self, images: Tensor) -> Tensor:
-        """Every image's channels to mean 0, the image to deviation 1: light says little."""
-        centred = images - images.mean(dim=(2, 3), keepdim=True)
-        deviation = centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
-        return centred / (deviation + 0.05)
 
     @torch.no_grad()
     def codes(self, x: Tensor) -> Tensor:
@@ -67,7 +79,7 @@ class SparseCoder(nn.Module):
     def features(self, images: Tensor, grid: int) -> Tensor:
         """How strong each filter is in each field of a grid: B x (2 F grid grid), dark and light
         apart."""
-        codes = self.codes(self.contrast(images))
+        codes = self.codes(self.evened(images))
         signed = torch.cat([codes.relu(), (-codes).relu()], dim=1)
         return F.adaptive_avg_pool2d(signed, grid).flatten(1)
 
