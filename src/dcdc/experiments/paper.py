@@ -80,15 +80,9 @@ BY_THEIR_AUTHORS: Mapping[str, Mapping[str, Published]] = {
         "imagenet-dogs": Published(0.429),
         "tiny-imagenet": Published(0.140),
     },
-    "secu": {
-        "cifar10": Published(0.930),
-        "cifar100-20": Published(0.552),
-        "stl10": Published(0.836),
-    },
 }
-"""Of methods that the paper does not have, by their own papers. SCAN's are means over seeds; SCAN
-and SeCu are trained on the train part, of STL-10 with its unlabelled images, and scored on the test
-part. SeCu's are after self-labels."""
+"""Of methods that the paper does not have, by their own papers. SCAN's are means over seeds, trained
+on the train part, of STL-10 with its unlabelled images, and scored on the test part."""
 
 TRAINED_FOR: Mapping[str, str] = {
     "dac": "50 epochs of 10 passes",
@@ -97,7 +91,6 @@ TRAINED_FOR: Mapping[str, str] = {
     "pica": "200 epochs",
     "scan": "500 + 50 + 200 epochs",
     "cc": "1,000 epochs",
-    "secu": "401 epochs, then self-labels",
     "dcdc": "200 epochs",
 }
 """For the published figures, as the methods' papers or their authors' code have it; of others it is
