@@ -81,8 +81,8 @@ BY_THEIR_AUTHORS: Mapping[str, Mapping[str, Published]] = {
         "tiny-imagenet": Published(0.140),
     },
 }
-"""Of methods that the paper does not have, by their own papers. SCAN's are means over seeds: trained
-on the train part, of STL-10 with its unlabelled images, scored on the test part."""
+"""Of methods that the paper does not have, by their own papers. SCAN's are means over seeds,
+trained on the train part, of STL-10 with its unlabelled images, scored on the test part."""
 
 TRAINED_FOR: Mapping[str, str] = {
     "dac": "50 epochs of 10 passes",
