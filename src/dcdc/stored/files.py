@@ -112,7 +112,8 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
-_EDITED = Record({"images": ListOf(Row((Whole(), Text())))})
+_IMAGES = ListOf(Row((Whole(), Text())))
+_EDITED = Record({"images": _IMAGES})
 EDITS = StoredJson(
     "edits.json",
     Record(
@@ -123,7 +124,8 @@ EDITS = StoredJson(
                     {
                         "name": Record({"cluster": Whole(), "name": Text()}, {"before": Text()}),
                         "merge": Record({"clusters": ListOf(Whole()), "into": Whole()}),
-                        "move": Record({**_EDITED.needed, "to": Whole()}),
+                        "move": Record({"images": _IMAGES, "to": Whole()}),
+                        "split": Record({"cluster": Whole(), "parts": ListOf(_IMAGES)}),
                         **dict.fromkeys(("outside", "together", "apart"), _EDITED),
                     }
                 )
