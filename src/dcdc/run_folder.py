@@ -33,9 +33,9 @@ RUN_FOLDER = Contents(
         # What a half-removed run must not be taken for goes first: it has no answers, then no
         # checkpoint to go on from. While there is a config, the folder is a run.
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
-        *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "edits.json"),
-        *("report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
-        files.NUMBER.name,
+        *("sample.npz", "features.npz", model_files.REFERENCE, "map.npz", model_files.NAMES),
+        *("edits.json", "report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS),
+        *("skipped.csv", files.NUMBER.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
@@ -58,6 +58,7 @@ class RunFolder:
         self.names_file = path / model_files.NAMES
         self.card_file = path / model_files.CARD
         self.sample_file = path / files.SAMPLE.name
+        self.features_file = path / files.FEATURES.name
         self.reference_file = path / model_files.REFERENCE
         self.map_file = path / files.MAP.name
         self.edits_file = path / files.EDITS.name
@@ -229,6 +230,19 @@ class RunFolder:
         if not self.sample_file.exists():
             return None
         return files.SAMPLE.read(self.sample_file, **sides)
+
+    def write_features(self, features: np.ndarray | None) -> None:
+        """Of every image; None: the sample has them, or they are too many to keep."""
+        if features is None:
+            self.features_file.unlink(missing_ok=True)
+        else:
+            write_arrays(self.features_file, {"features": features}, packed=False)
+
+    def read_features(self, n_at_once: int, n_images: int) -> Iterator[np.ndarray] | None:
+        """N x D, a few rows at a time; None where they were not kept."""
+        if not self.features_file.exists():
+            return None
+        return files.FEATURES.blocks(self.features_file, n_at_once, N=n_images)
 
     def read_training_features(self, n_features: int) -> np.ndarray | None:
         """n x D of some training images: a model folder's own file, or from a run's sample."""

@@ -6,7 +6,7 @@ taken out of) is checked by its schema alone. What can be made again is, where i
 
 import pyarrow as pa
 
-from dcdc.stored.arrays import Array, StoredArrays
+from dcdc.stored.arrays import Array, StoredArrays, StoredRows
 from dcdc.stored.reading import MIB, StoredCsv, StoredFile, StoredJson, StoredLines
 from dcdc.stored.schema import (
     Anything,
@@ -180,6 +180,13 @@ SAMPLE = StoredArrays(
     "remove it, or make it again by dcdc report",
 )
 
+FEATURES = StoredRows(
+    "features.npz",
+    {"features": Array("f", ("N", "D"))},
+    "remove it, and the features of the sample are taken",
+)
+"""Of every image, where the sample has some of them alone."""
+
 REFERENCE = StoredArrays(
     "reference.npz",
     {"features": Array("f", ("n", "D"))},
@@ -228,7 +235,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
+        *(FEATURES, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }
