@@ -17,10 +17,12 @@ from dcdc.stored.reading import parse_json
 from dcdc.stored.schema import Anything, MapOf, Maybe, Record, Text, Unfit
 from dcdc.viewer.corrections import Outdated
 from dcdc.viewer.server import Answer, Request, refusal
+from dcdc.viewer.splitting import MOST_PARTS
 from dcdc.viewer.thumbnails import Thumbnails, full_size
+from dcdc.viewer.told import about, overview
 from dcdc.viewer.viewed_run import ORDERS, ViewedRun, Wish
 
-_SCRIPTS = ("dom", "edits", "grid", "groups", "image", "known", "map", "view")
+_SCRIPTS = ("dom", "edits", "grid", "groups", "image", "known", "map", "picker", "split", "view")
 _STATIC = {
     "/": ("view.html", "text/html; charset=utf-8"),
     "/view.css": ("view.css", "text/css; charset=utf-8"),
@@ -56,7 +58,7 @@ class Answers:
         query = request.query
         match request.path:
             case "/overview":
-                return _json(self._run.overview() | self._look)
+                return _json(overview(self._run) | self._look)
             case "/rows":
                 wish = _wish(query)
                 if wish is None:
@@ -66,12 +68,17 @@ class Answers:
                 rows = [self._row(text) for text in query.get("rows", "").split(",")]
                 if None in rows or len(rows) > _MOST_ABOUT:
                     return _NOT_FOUND
-                return _json(self._run.about([row for row in rows if row is not None]))
+                return _json(about(self._run, [row for row in rows if row is not None]))
             case "/nearest":
                 row = self._row(query.get("row", ""))
                 return _NOT_FOUND if row is None else _json(self._run.nearest(row))
             case "/groups":
                 return _json(self._groups(query.get("kind", "")))
+            case "/parts":
+                cluster, n_parts = (_number(query.get(key, "")) for key in ("cluster", "n"))
+                if cluster is None or n_parts is None or n_parts > MOST_PARTS:
+                    return _NOT_FOUND
+                return _json(self._run.parts(cluster, n_parts))
             case "/map":
                 return _json(self._run.map())
         return _NOT_FOUND
@@ -90,16 +97,16 @@ class Answers:
             if asked["edit"] is None:
                 corrections.undo(asked["version"])
             else:
-                corrections.make(asked["edit"], asked["version"])
+                corrections.make(asked["edit"], asked["version"], self._run.with_duplicates)
         except Outdated as error:
             self._run.take_corrections()
             return refusal(HTTPStatus.CONFLICT, str(error))
         self._run.take_corrections()
-        return _json(self._run.overview() | self._look)
+        return _json(overview(self._run) | self._look)
 
     def _row(self, text: str) -> int | None:
-        is_number = text.isascii() and text.isdecimal() and len(text) < 10
-        return int(text) if is_number and int(text) < self._run.n_images else None
+        row = _number(text)
+        return row if row is not None and row < self._run.n_images else None
 
     def _picture(self, what: str, row: int) -> Answer:
         if self._run.originals is None or row >= self._run.n_images:
@@ -112,8 +119,13 @@ class Answers:
         return Answer(found.kind, found.content, may_be_kept=True)
 
     def _groups(self, kind: str) -> list[list[int]]:
-        groups = self._run.copies if kind == "copies" else self._run.near_duplicates
+        duplicates = self._run.duplicates
+        groups = duplicates.copies if kind == "copies" else duplicates.near
         return [group.tolist() for group in groups]
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _wish(query: Mapping[str, str]) -> Wish | None:

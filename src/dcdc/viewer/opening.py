@@ -2,17 +2,16 @@
 
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
-from dcdc.data.load_data import find_data
-from dcdc.data.sources import readable
-from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
 from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
+from dcdc.prediction.run_files import find_source
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.map_layout import kept_layout
 from dcdc.run_folder import RunFolder
 from dcdc.stored.reading import DamagedFileError
 from dcdc.viewer.corrections import Corrections
+from dcdc.viewer.kept_features import kept_features
 from dcdc.viewer.originals import Originals, originals_of
 from dcdc.viewer.viewed_run import ViewedRun
 
@@ -40,23 +39,21 @@ def open_run(folder: RunFolder) -> ViewedRun:
         if layouts is None:
             notes.append("There is no map yet: dcdc report makes it")
     vectors = found if isinstance(found, VectorSet) else None
+    features = kept_features(folder, facts, sample, vectors)
     return ViewedRun(
-        facts, corrections, originals, notes, sample=sample, vectors=vectors, layouts=layouts
+        facts, corrections, originals, notes, sample=sample, features=features, layouts=layouts
     )
 
 
 def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str | None]:
-    """As it lies there, not brought to a size; or none, and why."""
+    """As it lies there; or none, and why."""
     if not facts.source:
         return None, (
             "The run was given its images in Python and names no source: names and numbers are "
             "shown, no images"
         )
-    config = facts.config
-    reading = Reading(config.get("data.target"), config.get("data.column"), on_bad="skip")
     try:
-        with readable(facts.source):
-            return find_data(facts.source, None, reading), None
+        return find_source(facts.config), None
     except InputError as error:
         return None, f"The source cannot be read, names and numbers are shown ({error})"
 

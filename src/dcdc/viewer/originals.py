@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.vector_set import VectorSet
+from dcdc.prediction.run_files import places_of
 
 Original = Encoded | NDArray[np.uint8]
 _GONE = BadImage("no longer in the source")
@@ -62,7 +63,7 @@ def originals_of(
     else:
         at, in_order = _from(found), partial(found.encoded, 0)
         are_files = found.file_of is not None
-    originals = Originals(_places(found.names, names), at, in_order, are_files)
+    originals = Originals(places_of(found.names, names), at, in_order, are_files)
     if originals.n_gone == len(names):
         return None, "The source holds none of the run's images any more"
     return originals, None
@@ -70,14 +71,3 @@ def originals_of(
 
 def _from(listing: Listing) -> Callable[[int], Encoded]:
     return lambda place: next(iter(listing.encoded(place)))
-
-
-def _places(here: Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
-    """Most often every row is where it was. Of equal names, the first ones stand for the first."""
-    if len(here) == len(names) and all(map(str.__eq__, here, names)):
-        return np.arange(len(names))
-    waiting: dict[str, list[int]] = {}
-    for place in range(len(here) - 1, -1, -1):
-        waiting.setdefault(here[place], []).append(place)
-    places = (waiting[name].pop() if waiting.get(name) else -1 for name in names)
-    return np.fromiter(places, np.int64, len(names))

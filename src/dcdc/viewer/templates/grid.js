@@ -157,6 +157,7 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare, chosen }) 
     },
     clear,
     isIdle: () => !selected.size,
+    now: () => rows.length && document.activeElement === host ? [rows[now]] : [],
     rows: () => rows,
     go,
   };

@@ -20,6 +20,7 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
       ["out of distribution", known.odd === undefined ? null
         : known.odd.toFixed(2) + (known.odd > 1 ? ": does not belong" : "")],
       ["same content", known.copies ? number(known.copies) + " images" : null],
+      ["duplicates here", known.alike ? number(known.alike) + " images" : null],
       ["taken", known.date === undefined ? null : new Intl.DateTimeFormat("en", DATE).format(known.date * 1000)],
     ];
     return found.filter(([, value]) => value).flatMap(([name, value]) =>
@@ -101,12 +102,12 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
   });
   // Of the document: a button that was pressed and is disabled at the last image has lost the focus.
   on(document, "keydown", (event) => {
-    if (!dialog.open) return;
+    if (!dialog.open || event.target.closest?.("#picker")) return;
     if (event.key === "Escape") dialog.close();
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || event.target.closest?.("input, select")) return;
     event.preventDefault();
     step(by);
   });
-  return { open, row: () => rows[index], refresh: () => { if (dialog.open) show(); } };
+  return { open, row: () => dialog.open ? rows[index] : null, refresh: () => { if (dialog.open) show(); } };
 }

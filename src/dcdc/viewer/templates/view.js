@@ -1,11 +1,13 @@
 // The page: a front with every cluster, a grid of images, groups, and the map, chosen by the address.
-import { ask, askJson, at, counted, make, number, on, picture, text } from "/dom.js";
+import { ask, askJson, at, counted, isTyping, make, number, on, picture, text } from "/dom.js";
 import { forget } from "/known.js";
 import { makeEdits } from "/edits.js";
 import { makeGrid } from "/grid.js";
 import { makeGroups } from "/groups.js";
 import { makeImageView } from "/image.js";
 import { makeMap } from "/map.js";
+import { makePicker } from "/picker.js";
+import { makeSplit } from "/split.js";
 
 history.replaceState(null, "", "/" + location.hash); // the token stays in no address
 
@@ -13,7 +15,7 @@ const ORDERS = {
   random: "at random", confidence: "by confidence", centre: "by distance from the centre",
   odd: "out of distribution first", folder: "by folder", name: "by name", date: "by date",
 };
-const SECTIONS = ["front", "images", "groups", "map"];
+const SECTIONS = ["front", "images", "parts", "groups", "map"];
 const run = await askJson("/overview");
 
 const thumbnail = (row) => `/thumbnail/${row}?v=${run.stamp}`;
@@ -44,7 +46,7 @@ const grid = makeGrid(at("grid"), {
     if (order === "date") return known.date === undefined ? "no date" : new Date(known.date * 1000).toISOString().slice(0, 10);
     return known.confidence.toFixed(2);
   },
-  badge: (known) => known.copies ? "×" + known.copies : "",
+  badge: (known) => known.alike && standsForAll() ? "×" + known.alike : "",
   open: (index) => open(grid.rows(), index),
   chosen: (rows) => edits.choose(rows),
 });
@@ -52,8 +54,12 @@ const clusterNow = () => {
   const query = wanted();
   return query.get("view") === "cluster" ? Number(query.get("cluster")) : null;
 };
+// Whether a tile stands for its duplicates, too: what is done to it is done to them.
+const standsForAll = () => !at("of-once").hidden && at("once").checked;
 const edits = makeEdits({
-  run, called, clusterNow, shown: { clear: () => grid.clear() }, image: () => view.row(),
+  run, clusterNow, standsForAll, image: () => view.row(),
+  pick: makePicker({ run, called, thumbnail, bare }),
+  shown: { clear: () => grid.clear(), now: () => at("images").hidden ? [] : grid.now() },
   changed: async () => {
     Object.assign(run, await askJson("/overview"));
     forget();
@@ -62,6 +68,11 @@ const edits = makeEdits({
   },
 });
 const groups = makeGroups({ thumbnail, open, bare });
+const split = makeSplit({
+  thumbnail, open, bare, called, send: edits.send,
+  leave: (cluster) => { location.hash = new URLSearchParams({ view: "cluster", cluster }); },
+});
+at("split-n").replaceChildren(...[2, 3, 4, 5, 6, 7, 8].map((n) => make("option", { textContent: n })));
 let lassoed = [];
 const map = makeMap({
   thumbnail, called, open, says: run,
@@ -79,12 +90,13 @@ function go(changes) {
 
 async function show(keep = false) {
   const query = wanted(), kind = query.get("view") || "front";
-  const section = { copies: "groups", near: "groups", map: "map", front: "front" }[kind] || "images";
+  const section = { copies: "groups", near: "groups", map: "map", front: "front", split: "parts" }[kind] || "images";
   for (const each of SECTIONS) at(each).hidden = each !== section;
   showViews(kind);
   edits.show();
   if (document.activeElement !== at("find")) at("find").value = query.get("find") || "";
   if (section === "front") return showFront();
+  if (section === "parts") return keep || split.show(Number(query.get("cluster")), query.get("n") || 0, run.n_clusters);
   if (section === "map") return map.show(await askJson("/map"));
   if (section === "groups") return showGroups(kind);
   await showImages(kind, query, keep);
@@ -100,7 +112,7 @@ async function showImages(kind, query, keep) {
   at("order").value = order;
   at("backwards").checked = query.get("backwards") === "1";
   at("of-order").hidden = at("of-backwards").hidden = kind === "lasso";
-  at("of-once").hidden = kind === "lasso" || kind === "find" || !run.copies?.groups;
+  at("of-once").hidden = kind === "lasso" || kind === "find" || !(run.copies?.groups || run.near_duplicates?.groups);
   at("once").checked = query.get("once") !== "0";
   const titles = {
     all: "All " + run.things, odd: "What does not belong", outside: "Belongs to none", lasso: "From the map",
@@ -135,7 +147,7 @@ async function showGroups(kind) {
   at("groups-says").textContent = (run.is_surveying ? "Still looking. " : "")
     + counted(found.length, "group") + " of images " + (near
     ? "that lie much nearer to each other, by their features, than images usually do." + partly
-    : "with the same content. In a cluster the first of each is shown.");
+    : "with the same content. In a cluster one of each is shown.");
   groups.show(found);
 }
 
@@ -152,7 +164,7 @@ function showViews(now) {
   ];
   at("views").replaceChildren(...views.map(([kind, title, n]) => {
     const link = make("a", { href: kind === "front" ? "#" : "#view=" + kind, textContent: title + (n ? " " + n : "") });
-    if (kind === now || (kind === "front" && now === "cluster")) link.setAttribute("aria-current", "page");
+    if (kind === now || (kind === "front" && ["cluster", "split"].includes(now))) link.setAttribute("aria-current", "page");
     return link;
   }));
 }
@@ -199,11 +211,17 @@ on(at("find"), "input", (event) => {
   typed = setTimeout(() => { location.hash = find ? new URLSearchParams({ view: "find", find }) : ""; }, 200);
 });
 on(at("search"), "submit", (event) => { event.preventDefault(); at("grid").focus(); });
+on(at("split"), "click", () => { location.hash = new URLSearchParams({ view: "split", cluster: clusterNow() }); });
+on(at("split-n"), "change", (event) => go({ n: event.target.value }));
+on(at("keys"), "click", () => at("help").showModal());
+on(at("help-close"), "click", () => at("help").close());
 on(document, "keydown", (event) => {
-  if (event.key === "/" && !event.target.closest("input, select, dialog")) {
-    event.preventDefault();
-    at("find").focus();
-  }
+  if (isTyping(event) || event.target.closest("dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") at("find").focus();
+  else if (event.key === "?") at("help").showModal();
+  else if (event.key === "c") location.hash = "";
+  else return;
+  event.preventDefault();
 });
 on(window, "hashchange", () => show());
 
