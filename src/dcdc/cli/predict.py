@@ -9,7 +9,7 @@ import typer
 from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.cli.sorted_files import CopyTo, LinkTo, read_sorting, tell_sorted
+from dcdc.cli.taking import CopyTo, LinkTo, read_sorting, tell_sorted
 from dcdc.counted import counted
 from dcdc.errors import InputError
 

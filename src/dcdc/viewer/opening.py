@@ -1,11 +1,9 @@
 """From a run folder and its source to a run that can be looked at; nothing in either is changed."""
 
-from dcdc.data.image_set import ImageSet
-from dcdc.data.listing import Listing
+from dcdc.data.found_again import Found, find_again
 from dcdc.data.vector_set import VectorSet
 from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
-from dcdc.prediction.run_files import find_source
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.map_layout import kept_layout
 from dcdc.run_folder import RunFolder
@@ -45,7 +43,7 @@ def open_run(folder: RunFolder) -> ViewedRun:
     )
 
 
-def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str | None]:
+def _source(facts: RunFacts) -> tuple[Found | None, str | None]:
     """As it lies there; or none, and why."""
     if not facts.source:
         return None, (
@@ -53,7 +51,8 @@ def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str
             "shown, no images"
         )
     try:
-        return find_source(facts.config), None
+        config = facts.config
+        return find_again(facts.source, config.get("data.target"), config.get("data.column")), None
     except InputError as error:
         return None, f"The source cannot be read, names and numbers are shown ({error})"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.found_again import Found, places_of
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.vector_set import VectorSet
-from dcdc.prediction.run_files import places_of
 
 Original = Encoded | NDArray[np.uint8]
 _GONE = BadImage("no longer in the source")
@@ -44,9 +44,7 @@ class Originals:
         return int((self.places < 0).sum())
 
 
-def originals_of(
-    found: ImageSet | Listing | VectorSet, names: Sequence[str]
-) -> tuple[Originals | None, str | None]:
+def originals_of(found: Found, names: Sequence[str]) -> tuple[Originals | None, str | None]:
     """Of a run's images by their names; or none, and why."""
     at: Callable[[int], Original]
     in_order: Callable[[], Iterator[Original]]
