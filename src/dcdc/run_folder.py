@@ -221,6 +221,13 @@ class RunFolder:
             )
         return files.ASSIGNMENTS.read(self.assignments_file)
 
+    def read_answers(self) -> RunAnswers:
+        """What corrections are of."""
+        table = self.read_assignments()
+        clusters = table["cluster"].to_numpy()
+        n_clusters = int(self.read_metrics()["n_clusters"])
+        return RunAnswers(table["name"].to_pylist(), clusters, n_clusters)
+
     def write_sample(self, arrays: Mapping[str, np.ndarray]) -> None:
         write_arrays(self.sample_file, arrays)
 

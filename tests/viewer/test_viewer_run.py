@@ -187,3 +187,21 @@ def test_vectors_with_files_and_without(vector_run, tmp_path):
     assert bare.originals is None
     assert "nothing tells which images they are of" in bare.notes[0]
     assert len(bare.nearest(0)) == 4
+
+
+def test_neighbours_tell_where_the_share_overstates(tmp_path):
+    random = np.random.default_rng(0)
+    features, clusters = random.normal(size=(60, 6)), random.integers(0, 3, 60)
+    names = [f"{row}.jpg" for row in range(60)]
+    found = open_run(write_run(tmp_path / "run", names, clusters, features=features))
+    assert overview(found)["agreement"] is None  # until it is known
+    found.survey.start()
+    assert found.survey.done.wait(60)
+    told = overview(found)
+    assert told["share"] == pytest.approx(0.7)
+    assert told["agreement"] < 0.5  # clusters by chance
+    assert told["overstates"]
+    assert {each["number"] for each in told["clusters"] if each["agreement"] < 0.6} == {0, 1, 2}
+    found.corrections.make({"kind": "merge", "clusters": [0, 1, 2], "into": 0}, "")
+    found.take_corrections()
+    assert overview(found)["agreement"] == 1

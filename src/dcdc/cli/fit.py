@@ -491,7 +491,7 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     health = metrics["health"]
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
-        f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
+        f"{min(health['sizes'])} to {max(health['sizes'])}, mean share "
         f"{health['mean_confidence']:.2f}"
     )
     say(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dcdc.engine.edits import OUTSIDE, RunAnswers, corrected
+from dcdc.engine.edits import OUTSIDE, corrected
 from dcdc.labels import are_folders
 from dcdc.run_folder import RunFolder
 
@@ -61,10 +61,8 @@ class CorrectedRun:
 
 
 def read_corrected(folder: RunFolder) -> CorrectedRun:
-    table = folder.read_assignments()
-    names, own = table["name"].to_pylist(), table["cluster"].to_numpy()
-    n_clusters = int(folder.read_metrics()["n_clusters"])
-    answers = RunAnswers(names, own, n_clusters)
+    answers = folder.read_answers()
     found = corrected(folder.read_edits(answers), answers)
-    new = {n: name for n, name in found.names.items() if n >= n_clusters and name}
-    return CorrectedRun(table, found.clusters, found.n_clusters, folder.read_names() | new)
+    new = {n: name for n, name in found.names.items() if n >= answers.n_clusters and name}
+    names = folder.read_names() | new
+    return CorrectedRun(folder.read_assignments(), found.clusters, found.n_clusters, names)

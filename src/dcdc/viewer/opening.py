@@ -2,7 +2,6 @@
 
 from dcdc.data.found_again import Found, find_again
 from dcdc.data.vector_set import VectorSet
-from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.map_layout import kept_layout
@@ -17,8 +16,7 @@ from dcdc.viewer.viewed_run import ViewedRun
 def open_run(folder: RunFolder) -> ViewedRun:
     """Of a finished run; what of it cannot be shown stands in its notes."""
     facts = read_facts(folder)
-    answers = RunAnswers(facts.names, facts.assignments, facts.n_clusters)
-    corrections = Corrections(folder, answers)
+    corrections = Corrections(folder, folder.read_answers())
     found, why = _source(facts)
     notes = [] if why is None else [why]
     originals: Originals | None = None

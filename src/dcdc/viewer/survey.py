@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dcdc.data.listing import BadImage
 from dcdc.data.web_images import date_taken
 from dcdc.errors import InputError
+from dcdc.metrics.agreement import nearest_by_features
 from dcdc.runtime.environment import available_cores
 from dcdc.viewer.duplicates import Duplicates
 from dcdc.viewer.kept_features import KeptFeatures
@@ -56,6 +57,8 @@ class Survey:
         """Of some images at first, of all once all features were read."""
         if features.some is not None:
             self.by_features = ByFeatures(Likeness.of(features.rows, features.some))
+        self.neighbours: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        """Rows of the images with features at first (n), and of each its nearest among them."""
         self.dates: NDArray[np.int64] | None = None
         """N: seconds; UNKNOWN_DATE where nothing is told."""
         self.done = threading.Event()
@@ -98,6 +101,8 @@ class Survey:
             if self._features.some is not None and self.by_features is not None:
                 oddity = look_for_oddity(self._features.some)
                 self.by_features = self.by_features._replace(oddity=oddity)
+                rows = self._features.rows
+                self.neighbours = rows, rows[nearest_by_features(self._features.some)]
             if self._originals is not None and self._originals.are_files:
                 self._keep_copies(self._copies_of_files(self._originals))
                 self.dates = self._for_each(self._originals, _date, UNKNOWN_DATE)

@@ -7,6 +7,7 @@ import numpy as np
 
 from dcdc.engine.edits import OUTSIDE
 from dcdc.printable import shown
+from dcdc.report.agreement import OVERSTATED
 from dcdc.viewer.duplicates import Groups
 from dcdc.viewer.survey import UNKNOWN_DATE
 from dcdc.viewer.viewed_run import ViewedRun
@@ -29,6 +30,8 @@ def overview(run: ViewedRun) -> dict[str, Any]:
         "is_coarse": run.originals is not None and isinstance(run.originals.of(0), np.ndarray),
         "notes": [shown(note) for note in run.notes],
         "clusters": _clusters(run),
+        **_trust(run),
+        "class_word": run.facts.class_word,
         "n_outside": int((run.clusters == OUTSIDE).sum()),
         "is_surveying": not survey.done.is_set(),
         "n_with_features": 0 if by_features is None else by_features.likeness.n_images,
@@ -41,22 +44,41 @@ def overview(run: ViewedRun) -> dict[str, Any]:
     }
 
 
+def _trust(run: ViewedRun) -> dict[str, Any]:
+    """What the network says of its own answers, and what their neighbours say."""
+    share = float(run.facts.confidence.mean())
+    known = run.agreement
+    agreement = None if known is None else round(float(known[1].mean()), 3)
+    return {
+        "share": round(share, 3),
+        "agreement": agreement,
+        "overstates": agreement is not None and share - agreement > OVERSTATED,
+    }
+
+
 def _clusters(run: ViewedRun) -> list[dict[str, Any]]:
     """The largest first, with some images by chance."""
     by_chance = np.argsort(run.random_rank)
     by_chance = by_chance[np.argsort(run.clusters[by_chance], kind="stable")]
     clusters = run.clusters[by_chance]
+    agreement = np.full(run.n_images, np.nan, np.float32)
+    if run.agreement is not None:
+        rows, agreement_of_rows = run.agreement
+        agreement[rows] = agreement_of_rows
     found = []
     for number in range(run.n_clusters):
         start, stop = np.searchsorted(clusters, [number, number + 1])
         members = by_chance[start:stop]
         mean = float(run.facts.confidence[members].mean()) if len(members) else 0.0
+        agree = agreement[members]
+        agree = agree[~np.isnan(agree)]
         found.append(
             {
                 "number": number,
                 "name": shown(run.names.get(number, "")),
                 "size": len(members),
                 "confidence": round(mean, 3),
+                "agreement": round(float(agree.mean()), 3) if len(agree) else None,
                 "some": members[:_SHOWN_OF_A_CLUSTER].tolist(),
             }
         )

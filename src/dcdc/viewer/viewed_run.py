@@ -142,6 +142,20 @@ class ViewedRun:
         )
         return found
 
+    @property
+    def agreement(self) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """Rows, and of each the share of its neighbours that are in its cluster now."""
+        known = self.survey.neighbours
+        if known is None:
+            return None
+        rows, nearest = known
+        found: NDArray[np.float32] = self._kept(
+            "agreement",
+            known,
+            lambda: (self.clusters[nearest] == self.clusters[rows, None]).mean(axis=1),
+        )
+        return rows, found
+
     def with_duplicates(self, rows: list[int]) -> list[int]:
         """Those and all that they stand for in their clusters."""
         return self.duplicates.with_all(rows, self.clusters) if rows else rows

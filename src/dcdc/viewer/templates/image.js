@@ -12,10 +12,10 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     const found = [
       ["folder", known.folder ? text(known.folder) : null],
       ["cluster", text(called(known.cluster) + (known.was === undefined ? "" : ", was " + called(known.was)))],
-      ["confidence", known.confidence.toFixed(3)],
+      ["softmax share", known.confidence.toFixed(3)],
       ["second choice", known.runner_up === undefined ? null
         : text(called(known.runner_up) + ", " + known.runner_up_confidence.toFixed(3))],
-      ["class", known.class === undefined ? null : text(known.class)],
+      [says.class_word, known.class === undefined ? null : text(known.class)],
       ["from the centre", known.centre?.toFixed(3)],
       ["out of distribution", known.odd === undefined ? null
         : known.odd.toFixed(2) + (known.odd > 1 ? ": does not belong" : "")],

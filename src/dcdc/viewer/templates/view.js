@@ -12,7 +12,7 @@ import { makeSplit } from "/split.js";
 history.replaceState(null, "", "/" + location.hash); // the token stays in no address
 
 const ORDERS = {
-  random: "at random", confidence: "by confidence", centre: "by distance from the centre",
+  random: "at random", confidence: "by softmax share", centre: "by distance from the centre",
   odd: "out of distribution first", folder: "by folder", name: "by name", date: "by date",
 };
 const SECTIONS = ["front", "images", "parts", "groups", "map"];
@@ -178,11 +178,14 @@ function showFront() {
     [run.things, number(run.n_images)], ["clusters", number(run.clusters.filter((each) => each.size).length)],
     ["exact copies", grouped(run.copies)], ["near-duplicates", grouped(run.near_duplicates)],
     ["out of distribution", run.n_odd === null ? waits : number(run.n_odd)],
+    ["softmax share", run.share.toFixed(2)], ["neighbours agree", run.agreement === null ? waits : run.agreement.toFixed(2)],
   ];
+  at("trust").hidden = !run.overstates;
+  at("trust").textContent = run.overstates ? `The share overstates: only ${run.agreement.toFixed(2)} of neighbours agree where it says ${run.share.toFixed(2)}. Expect that fewer are right than either figure.` : "";
   at("headline").replaceChildren(...tiles.map(([name, value]) =>
     make("div", {}, make("dt", { textContent: name }), make("dd", {}, ...[value].flat()))));
   const by = at("sort-clusters").value;
-  const rank = { size: (each) => -each.size, confidence: (each) => -each.confidence, number: (each) => each.number };
+  const rank = { size: (each) => -each.size, confidence: (each) => -each.confidence, agreement: (each) => each.agreement ?? 2, number: (each) => each.number };
   const shown = run.clusters.filter((each) => each.size);
   shown.sort(by === "name" ? (a, b) => (!a.name - !b.name) || a.name.localeCompare(b.name) || a.number - b.number
     : (a, b) => rank[by](a) - rank[by](b) || a.number - b.number);
@@ -190,10 +193,11 @@ function showFront() {
 }
 function card(each) {
   const bar = make("i", {});
-  bar.style.width = 100 * each.confidence + "%";
+  bar.style.width = 100 * (each.agreement ?? each.confidence) + "%";
   return make("li", {}, make("a", { className: "cluster", href: "#view=cluster&cluster=" + each.number },
     make("span", { className: "about" }, make("b", {}, text(called(each.number))),
-      make("span", { className: "quiet", textContent: number(each.size) + " · mean confidence " + each.confidence.toFixed(2) })),
+      make("span", { className: "quiet", textContent: number(each.size) + " · share " + each.confidence.toFixed(2)
+        + (each.agreement === null ? "" : " · neighbours agree " + each.agreement.toFixed(2)) })),
     make("div", { className: "bar" }, bar),
     bare() ? "" : make("div", { className: "some" }, ...each.some.map((row) => picture(thumbnail(row), "")))));
 }
