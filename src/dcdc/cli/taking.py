@@ -8,11 +8,10 @@ import typer
 
 from dcdc.cli.console import say
 from dcdc.cli.faults import stop
-from dcdc.counted import counted
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
-    from dcdc.prediction.sorting import Files, Sorted, Sorting
+    from dcdc.prediction.sorting import Files, Sorting
     from dcdc.prediction.taking import Taking
     from dcdc.run_folder import RunFolder
 
@@ -111,18 +110,12 @@ def read_taking(
     return Taking(sorting, table, sidecars, fiftyone)
 
 
-def tell_sorted(done: "Sorted", sorting: "Sorting") -> None:
-    how = "linked" if sorting.by_link else "copied"
-    there = f", {done.n_there:,} there already" if done.n_there else ""
-    say(f"{counted(done.n_placed, 'file')} {how}{there}: {sorting.folder}")
-
-
 def take_of(folder: "RunFolder", taking: "Taking", again: str, *, quiet: bool) -> None:
     """Of a finished run, as people corrected it; `again`: the command that goes on after Ctrl-C."""
     from dcdc.cli.progress import counting
     from dcdc.prediction.run_answers import read_corrected
     from dcdc.prediction.run_files import run_files
-    from dcdc.prediction.taking import take_away
+    from dcdc.prediction.taking import said, take_away
 
     run = read_corrected(folder)
     files: Files | None = None
@@ -134,11 +127,5 @@ def take_of(folder: "RunFolder", taking: "Taking", again: str, *, quiet: bool) -
             taken = take_away(taking, run, files, key=key, progress=progress)
     except KeyboardInterrupt:
         stop(f"interrupted while files were written; go on with: {again}", 130)
-    if taking.table is not None:
-        say(f"{counted(taken.n_rows, 'row')}: {taking.table}")
-    if taking.fiftyone is not None:
-        say(f"{counted(taken.n_labelled, 'image')} for FiftyOne: {taking.fiftyone}")
-    if taking.sidecars is not None:
-        say(f"{counted(taken.n_sidecars, 'sidecar')} written: {taking.sidecars.folder}")
-    if taking.sorting is not None and taken.sorted is not None:
-        tell_sorted(taken.sorted, taking.sorting)
+    for line in said(taking, taken):
+        say(line)

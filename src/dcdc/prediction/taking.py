@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
+from dcdc.counted import counted
 from dcdc.errors import InputError
 from dcdc.prediction.formats import FORMATS
 from dcdc.prediction.run_answers import CorrectedRun
@@ -23,6 +24,7 @@ from dcdc.prediction.sorting import (
     check_sorting,
     cluster_folders,
     sort_files,
+    sorted_line,
 )
 from dcdc.prediction.targets import SUFFIXES
 from dcdc.runtime.atomic_files import atomic_file, write_text
@@ -126,6 +128,20 @@ def take_away(
         len(sidecars),
         n_images if taking.fiftyone is not None else 0,
     )
+
+
+def said(taking: Taking, taken: Taken) -> list[str]:
+    """What was written, a line each."""
+    found = []
+    if taking.table is not None:
+        found.append(f"{counted(taken.n_rows, 'row')}: {taking.table}")
+    if taking.fiftyone is not None:
+        found.append(f"{counted(taken.n_labelled, 'image')} for FiftyOne: {taking.fiftyone}")
+    if taking.sidecars is not None:
+        found.append(f"{counted(taken.n_sidecars, 'sidecar')} written: {taking.sidecars.folder}")
+    if taking.sorting is not None and taken.sorted is not None:
+        found.append(sorted_line(taken.sorted, taking.sorting))
+    return found
 
 
 def _write_table(path: Path, rows: pa.Table) -> None:

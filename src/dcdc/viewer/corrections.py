@@ -26,7 +26,7 @@ class Corrections:
     """Of one run. The folder's lock is held for a moment at every change, never in between."""
 
     def __init__(self, folder: RunFolder, answers: RunAnswers) -> None:
-        self._folder, self._answers = folder, answers
+        self.folder, self._answers = folder, answers
         self._alone = threading.Lock()
         self.edits = folder.read_edits(answers)
 
@@ -34,7 +34,7 @@ class Corrections:
         """With every name that is in force."""
         found = corrected(self.edits, self._answers)
         new = {n: name for n, name in found.names.items() if n >= self._answers.n_clusters}
-        return replace(found, names=self._folder.read_names() | new)
+        return replace(found, names=self.folder.read_names() | new)
 
     def told(self) -> dict[str, Any]:
         """For the page."""
@@ -90,15 +90,15 @@ class Corrections:
         own = {n: tidy_name(each, "it") for n, each in names.items()}
         own = {n: each for n, each in own.items() if n < self._answers.n_clusters}
         try:
-            with self._alone, self._folder.writing():
-                self.edits = self._folder.read_edits(self._answers)
+            with self._alone, self.folder.writing():
+                self.edits = self.folder.read_edits(self._answers)
                 if self.edits.version != wanted:
                     raise Outdated("the edits were changed elsewhere: look at them again")
                 changed = change(self.edits)
                 if own:
-                    called = self._folder.read_names() | own
-                    self._folder.write_names({n: each for n, each in called.items() if each})
-                self._folder.write_edits(changed)
+                    called = self.folder.read_names() | own
+                    self.folder.write_names({n: each for n, each in called.items() if each})
+                self.folder.write_edits(changed)
                 self.edits = changed
         except OSError as error:
             raise InputError(f"it cannot be saved: {error.strerror or error}") from None

@@ -2,6 +2,7 @@
 import { ask, askJson, at, counted, isTyping, make, number, on, picture, text } from "/dom.js";
 import { forget } from "/known.js";
 import { makeEdits } from "/edits.js";
+import { makeExport } from "/export.js";
 import { makeGrid } from "/grid.js";
 import { makeGroups } from "/groups.js";
 import { makeImageView } from "/image.js";
@@ -15,7 +16,7 @@ const ORDERS = {
   random: "at random", confidence: "by softmax share", centre: "by distance from the centre",
   odd: "out of distribution first", folder: "by folder", name: "by name", date: "by date",
 };
-const SECTIONS = ["front", "images", "parts", "groups", "map"];
+const SECTIONS = ["front", "images", "parts", "groups", "map", "export"];
 const run = await askJson("/overview");
 
 const thumbnail = (row) => `/thumbnail/${row}?v=${run.stamp}`;
@@ -72,6 +73,7 @@ const split = makeSplit({
   thumbnail, open, bare, called, send: edits.send,
   leave: (cluster) => { location.hash = new URLSearchParams({ view: "cluster", cluster }); },
 });
+const exports = makeExport({ bare });
 at("split-n").replaceChildren(...[2, 3, 4, 5, 6, 7, 8].map((n) => make("option", { textContent: n })));
 let lassoed = [];
 const map = makeMap({
@@ -90,12 +92,13 @@ function go(changes) {
 
 async function show(keep = false) {
   const query = wanted(), kind = query.get("view") || "front";
-  const section = { copies: "groups", near: "groups", map: "map", front: "front", split: "parts" }[kind] || "images";
+  const section = { copies: "groups", near: "groups", map: "map", front: "front", split: "parts", export: "export" }[kind] || "images";
   for (const each of SECTIONS) at(each).hidden = each !== section;
   showViews(kind);
   edits.show();
   if (document.activeElement !== at("find")) at("find").value = query.get("find") || "";
   if (section === "front") return showFront();
+  if (section === "export") return keep || exports.show();
   if (section === "parts") return keep || split.show(Number(query.get("cluster")), query.get("n") || 0, run.n_clusters);
   if (section === "map") return map.show(await askJson("/map"));
   if (section === "groups") return showGroups(kind);
@@ -160,7 +163,7 @@ function showViews(now) {
     ...(run.n_outside ? [["outside", "Belongs to none", number(run.n_outside)]] : []),
     ...(run.copies ? [["copies", "Copies", number(run.copies.groups)]] : []),
     ...(run.near_duplicates ? [["near", "Near-duplicates", number(run.near_duplicates.groups)]] : []),
-    ...(run.layouts.length ? [["map", "Map", ""]] : []),
+    ...(run.layouts.length ? [["map", "Map", ""]] : []), ["export", "Export", ""],
   ];
   at("views").replaceChildren(...views.map(([kind, title, n]) => {
     const link = make("a", { href: kind === "front" ? "#" : "#view=" + kind, textContent: title + (n ? " " + n : "") });
@@ -224,6 +227,7 @@ on(document, "keydown", (event) => {
   if (event.key === "/") at("find").focus();
   else if (event.key === "?") at("help").showModal();
   else if (event.key === "c") location.hash = "";
+  else if (event.key === "e") location.hash = "view=export";
   else return;
   event.preventDefault();
 });
