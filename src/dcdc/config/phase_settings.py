@@ -53,8 +53,10 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
     "dcdc.phases",
     {
         "contrast": "dcdc.phases.contrast:Contrast",
+        "contrastive_clustering": "dcdc.phases.contrastive_clustering:ContrastiveClustering",
         "byol": "dcdc.phases.byol:Byol",
         "discriminate": "dcdc.phases.discriminate:Discriminate",
+        "frozen_heads": "dcdc.phases.frozen_heads:FrozenHeads",
         "heads": "dcdc.phases.heads:Heads",
         "relate": "dcdc.phases.relate:Relate",
         "self_label": "dcdc.phases.self_label:SelfLabel",

@@ -24,7 +24,7 @@ from dcdc.report.gallery import (
     thumbnail_uri,
     typical_images,
 )
-from dcdc.report.page import render
+from dcdc.report.rendering import render
 
 PER_CLUSTER = 8
 _SIDE = 64  # pixels of a picture, which stays in the notebook's file
