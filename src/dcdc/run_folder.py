@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from dcdc.config.keys import flatten
 from dcdc.engine import model_files
@@ -26,6 +25,9 @@ from dcdc.stored import files
 from dcdc.stored.reading import read_bytes
 from dcdc.stored.schema import Unfit
 from dcdc.stored.tables import sealed_table
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _JOB = "job"
 RUN_FOLDER = Contents(
@@ -184,10 +186,10 @@ class RunFolder:
     def read_history(self) -> list[dict[str, Any]]:
         return read_history(self.history_file)
 
-    def write_model(self, network: torch.nn.Module, metadata: dict[str, Any]) -> None:
+    def write_model(self, network: "nn.Module", metadata: dict[str, Any]) -> None:
         model_files.write_weights(self.model_file, network, metadata)
 
-    def read_model(self, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    def read_model(self, config: Mapping[str, Any]) -> "dict[str, Tensor]":
         """`config`: the run's own settings, which weights of other ones do not fit."""
         if not self.model_file.exists():
             raise InputError(
