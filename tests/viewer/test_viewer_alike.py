@@ -52,12 +52,12 @@ def test_all_images_are_told_by_a_sample_as_by_themselves():
     features[50] = features[400] + 1e-4
     features[77] = 30
     sample = np.arange(0, 600, 2)
-    likeness, oddity = look_at_all(sample, features[sample], by_blocks(features))
+    likeness, oddity = look_at_all(600, sample, features[sample], by_blocks(features))
     alone = look_for_oddity(features)
     assert [group.tolist() for group in oddity.near_duplicates] == [[50, 400]]
     assert [group.tolist() for group in alone.near_duplicates] == [[50, 400]]
     assert oddity.scores.argmax() == alone.scores.argmax() == 77
-    assert np.corrcoef(np.argsort(oddity.scores), np.argsort(alone.scores)).shape == (2, 2)
+    assert np.corrcoef(oddity.scores, alone.scores)[0, 1] > 0.7
     exact = np.argsort(-features @ features[10] / np.linalg.norm(features, axis=1))[1:6]
     assert [row for row, _ in likeness.nearest(10, 5)] == exact.tolist()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_ROWS_AT_ONCE = 8192
 MOST_DIRECTIONS = 128
 """Of the features of very many images: enough to tell who is near, in a tenth of the memory."""
 
@@ -16,8 +17,8 @@ MOST_DIRECTIONS = 128
 class Likeness:
     rows: NDArray[np.int64]
     """n, rising: positions among the run's images."""
-    directions: NDArray[np.float32]
-    """n x D, or n x P, of length 1."""
+    directions: NDArray[np.floating]
+    """n x D, or n x P, of length 1; of very many images in half precision."""
 
     @classmethod
     def of(cls, rows: NDArray[np.int64], features: NDArray[np.floating]) -> "Likeness":
@@ -37,10 +38,18 @@ class Likeness:
         at = int(np.searchsorted(self.rows, row))
         if at == len(self.rows) or self.rows[at] != row:
             return []
-        cosines = self.directions @ self.directions[at]
+        cosines = self._cosines(self.directions[at].astype(np.float32))
         cosines[at] = -np.inf
         best = np.argsort(-cosines, kind="stable")[: min(k, len(cosines) - 1)]
         return [(int(self.rows[each]), float(cosines[each])) for each in best]
+
+    def _cosines(self, direction: NDArray[np.float32]) -> NDArray[np.float32]:
+        """n, a few rows at a time: half precision is widened first."""
+        found = np.empty(len(self.directions), np.float32)
+        for start in range(0, len(found), _ROWS_AT_ONCE):
+            some = self.directions[start : start + _ROWS_AT_ONCE].astype(np.float32, copy=False)
+            found[start : start + len(some)] = some @ direction
+        return found
 
     def from_centres(self, clusters: NDArray[np.integer], n_images: int) -> NDArray[np.float32]:
         """N: one minus the cosine with the centre of the image's own cluster; NaN if not known."""
@@ -48,9 +57,10 @@ class Likeness:
         own = clusters[self.rows]
         for cluster in np.unique(own[own >= 0]):
             members = np.flatnonzero(own == cluster)
-            centre = self.directions[members].mean(axis=0)
+            own_directions = self.directions[members].astype(np.float32)
+            centre = own_directions.mean(axis=0)
             length = float(np.linalg.norm(centre)) or 1.0
-            found[self.rows[members]] = 1 - self.directions[members] @ (centre / length)
+            found[self.rows[members]] = 1 - own_directions @ (centre / length)
         return found
 
 

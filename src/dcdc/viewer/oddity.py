@@ -50,31 +50,35 @@ def look_for_oddity(features: NDArray[np.floating]) -> Oddity:
 
 
 def look_at_all(
+    n_images: int,
     sample_rows: NDArray[np.int64],
     sample: NDArray[np.floating],
     blocks: Blocks,
     between: Callable[[], None] = lambda: None,
 ) -> tuple[Likeness, Oddity]:
-    """Of N images, by what a sample of them (n x D) tells of directions and of ordinary distances.
-    `between` is called now and then, and may raise."""
+    """Of N images, by what a sample of them (n x D) tells of directions and of ordinary distances;
+    half precision is enough for that. `between` is called now and then, and may raise."""
     axes = main_axes(unit(sample))
     known = out_of_distribution_score_of(sample)
-    directions, placed, scores = [], [], []
+    directions = np.empty((n_images, axes.shape[1]), np.float16)
+    n_axes = 0 if known is None else min(MOST_DIRECTIONS, known.directions.shape[1])
+    places = np.empty((n_images, n_axes), np.float16)
+    scores = np.empty(n_images, np.float32)
+    start = 0
     for block in blocks():
         between()
-        directions.append(unit(unit(block) @ axes))
+        rows = slice(start, start + len(block))
+        directions[rows] = unit(unit(block) @ axes)
         if known is not None:
-            placed.append(_placed(known, block))
-            scores.append(known.score(block))
-    everywhere = np.concatenate(directions)
-    likeness = Likeness(np.arange(len(everywhere)), everywhere)
+            places[rows] = _placed(known, block)
+            scores[rows] = known.score(block)
+        start += len(block)
+    likeness = Likeness(np.arange(n_images), directions)
     if known is None:
         return likeness, Oddity(None, [])
-    of_all = np.concatenate(scores)
-    of_all[sample_rows] = known.own_scores()  # who is in the sample is its own nearest there
-    places = np.concatenate(placed)
+    scores[sample_rows] = known.own_scores()  # who is in the sample is its own nearest there
     reach = _NEARER * float(np.median(_nearest_of_some(places)))
-    return likeness, Oddity(of_all, groups_within(reach, places, between))
+    return likeness, Oddity(scores, groups_within(reach, places, between))
 
 
 def _placed(known: OutOfDistributionScore, block: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -82,12 +86,12 @@ def _placed(known: OutOfDistributionScore, block: NDArray[np.floating]) -> NDArr
     return np.asarray((block.astype(np.float32) - known.mean) @ axes, np.float32)
 
 
-def _nearest_of_some(places: NDArray[np.float32]) -> NDArray[np.float32]:
+def _nearest_of_some(places: NDArray[np.floating]) -> NDArray[np.float32]:
     some = np.unique(np.linspace(0, len(places) - 1, _LOOKED_AT).astype(int))
     found = np.full(len(some), np.inf, np.float32)
     for start in range(0, len(places), _OTHERS_AT_ONCE):
-        others = places[start : start + _OTHERS_AT_ONCE]
-        squares = _squares(places[some], others)
+        others = places[start : start + _OTHERS_AT_ONCE].astype(np.float32)
+        squares = _squares(places[some].astype(np.float32), others)
         own = np.flatnonzero((some >= start) & (some < start + len(others)))
         squares[own, some[own] - start] = np.inf
         np.minimum(found, squares.min(axis=1), out=found)
@@ -95,10 +99,10 @@ def _nearest_of_some(places: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def groups_within(
-    reach: float, places: NDArray[np.float32], between: Callable[[], None] = lambda: None
+    reach: float, places: NDArray[np.floating], between: Callable[[], None] = lambda: None
 ) -> list[NDArray[np.int64]]:
     """Of rows that lie nearer to one another than `reach`."""
-    first = np.ascontiguousarray(places[:, :_FIRST])
+    first = places[:, :_FIRST].astype(np.float32)
     pairs = [np.empty((2, 0), np.int64)]
     for start in range(0, len(places), _ROWS_AT_ONCE):
         between()
@@ -110,7 +114,7 @@ def groups_within(
             one, other = one[one < other], other[one < other]
             few = np.arange(len(one)) - np.searchsorted(one, one) < _MOST_PARTNERS
             one, other = one[few], other[few]
-            away = places[one] - places[other]
+            away = places[one].astype(np.float32) - places[other]
             near = np.square(away).sum(axis=1) < reach**2
             pairs.append(np.stack([one[near], other[near]]))
     one, other = np.concatenate(pairs, axis=1)

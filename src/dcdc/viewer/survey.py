@@ -6,9 +6,11 @@ and when photos were taken.
 
 import hashlib
 import os
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,7 @@ from dcdc.viewer.originals import Original, Originals
 UNKNOWN_DATE = np.iinfo(np.int64).max
 _READ_BYTES = 2**20
 _AT_ONCE = 256
+_NICE = 10
 
 
 class ByFeatures(NamedTuple):
@@ -98,28 +101,32 @@ class Survey:
         try:
             if self._stopped.wait(self._after):
                 return
-            if self._features.some is not None and self.by_features is not None:
-                oddity = look_for_oddity(self._features.some)
-                self.by_features = self.by_features._replace(oddity=oddity)
-                rows = self._features.rows
-                self.neighbours = rows, rows[nearest_by_features(self._features.some)]
-            if self._originals is not None and self._originals.are_files:
-                self._keep_copies(self._copies_of_files(self._originals))
-                self.dates = self._for_each(self._originals, _date, UNKNOWN_DATE)
-            elif self._originals is not None:
-                self._read_in_order(self._originals)
-            self._look_at_all()
+            with _in_the_background():
+                self._look_at_each()
         except _Stopped:
             pass
         finally:
             self.done.set()
+
+    def _look_at_each(self) -> None:
+        if self._features.some is not None and self.by_features is not None:
+            oddity = look_for_oddity(self._features.some)
+            self.by_features = self.by_features._replace(oddity=oddity)
+            rows = self._features.rows
+            self.neighbours = rows, rows[nearest_by_features(self._features.some)]
+        if self._originals is not None and self._originals.are_files:
+            self._keep_copies(self._copies_of_files(self._originals))
+            self.dates = self._for_each(self._originals, _date, UNKNOWN_DATE)
+        elif self._originals is not None:
+            self._read_in_order(self._originals)
+        self._look_at_all()
 
     def _look_at_all(self) -> None:
         rows, some, every = self._features
         if some is None or every is None:
             return
         try:
-            found = look_at_all(rows, some, every, self._go_on)
+            found = look_at_all(self._n_images, rows, some, every, self._go_on)
         except InputError as error:  # of a damaged file: what the sample tells stays
             self.note = str(error)
         else:
@@ -174,6 +181,18 @@ class Survey:
             for start in range(0, len(rows), _AT_ONCE):
                 list(pool.map(look, range(start, min(start + _AT_ONCE, len(rows)))))
         return found
+
+
+@contextmanager
+def _in_the_background() -> Iterator[None]:
+    """On one core, and after whoever looks at the page, where the system lets a thread wait."""
+    from threadpoolctl import threadpool_limits
+
+    with suppress(AttributeError, OSError):  # elsewhere than on Linux it would be the whole process
+        if sys.platform == "linux":
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    with threadpool_limits(1):
+        yield
 
 
 class _Stopped(Exception):  # noqa: N818 - the server ends
