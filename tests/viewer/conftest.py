@@ -7,6 +7,7 @@ from viewer_runs import HOSTILE, Client, photo, write_run
 
 from dcdc.run_folder import RunFolder
 from dcdc.viewer import Answers, ViewServer, open_run
+from devtools import Tab
 
 
 @pytest.fixture
@@ -72,3 +73,28 @@ def serve():
 @pytest.fixture
 def client(serve, run):
     return serve(run)
+
+
+@pytest.fixture
+def open_view(browser):
+    """Visits a server; every page must have kept quiet, and asked nobody else, by the end."""
+    tabs = []
+
+    def visit(client, part="", **screen) -> Tab:
+        tab = Tab(browser, **screen)
+        tabs.append((tab, client))
+        return tab.visit(client.server.address + part)
+
+    yield visit
+    own = [(tab, client) for tab, client in tabs if not getattr(tab, "is_strange", False)]
+    # A picture that is refused is told on the console, too.
+    complaints = [
+        each for tab, _ in own for each in tab.complaints if "status of 422" not in str(each)
+    ]
+    dialogs = [tab.events("Page.javascriptDialogOpening") for tab, _ in tabs]
+    asked = [(url, client.server.hosts[0]) for tab, client in own for url in tab.requests]
+    for tab, _ in tabs:
+        tab.close()
+    assert not complaints
+    assert not any(dialogs), dialogs
+    assert all(url.startswith(f"http://{host}/") for url, host in asked), asked

@@ -4,35 +4,8 @@ import json
 import time
 
 import numpy as np
-import pytest
+from viewer_pages import TITLES, choose, edited, pick, text, tiles, wait_for_tiles
 from viewer_runs import HOSTILE, photo, write_run
-
-from devtools import Tab
-
-
-@pytest.fixture
-def open_view(browser):
-    """Visits a server; every page must have kept quiet, and asked nobody else, by the end."""
-    tabs = []
-
-    def visit(client, part="", **screen) -> Tab:
-        tab = Tab(browser, **screen)
-        tabs.append((tab, client))
-        return tab.visit(client.server.address + part)
-
-    yield visit
-    own = [(tab, client) for tab, client in tabs if not getattr(tab, "is_strange", False)]
-    # A picture that is refused is told on the console, too.
-    complaints = [
-        each for tab, _ in own for each in tab.complaints if "status of 422" not in str(each)
-    ]
-    dialogs = [tab.events("Page.javascriptDialogOpening") for tab, _ in tabs]
-    asked = [(url, client.server.hosts[0]) for tab, client in own for url in tab.requests]
-    for tab, _ in tabs:
-        tab.close()
-    assert not complaints
-    assert not any(dialogs), dialogs
-    assert all(url.startswith(f"http://{host}/") for url, host in asked), asked
 
 
 def many(tmp_path, n_images, n_clusters=3):
@@ -52,46 +25,6 @@ def many(tmp_path, n_images, n_clusters=3):
     return write_run(
         tmp_path / "run", names, clusters, source=folder, confidence=sure, n_clusters=n_clusters
     )
-
-
-TITLES = """[...document.querySelectorAll('.tile:not([hidden])')]
-  .sort((a, b) => a.getAttribute('aria-posinset') - b.getAttribute('aria-posinset'))
-  .map((tile) => tile.title)"""
-
-
-def text(tab, selector) -> str:
-    return tab.run(f"document.querySelector({json.dumps(selector)})?.textContent")
-
-
-def tiles(tab) -> list[str]:
-    """What is in sight, in its order."""
-    return tab.run(TITLES)
-
-
-def wait_for_tiles(tab) -> None:
-    tab.wait(
-        """(() => { const all = [...document.querySelectorAll('.tile:not([hidden])')];
-             return all.length && all.every((tile) => tile.title && (tile.classList.contains('bad')
-               || tile.querySelector('img').naturalWidth)); })()"""
-    )
-
-
-def choose(tab, selector, value) -> None:
-    tab.run(
-        f"""(() => {{ const node = document.querySelector({json.dumps(selector)});
-             node.value = {json.dumps(value)};
-             node.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"""
-    )
-
-
-def pick(tab, button, wanted) -> None:
-    """By the list of clusters that a button opens, and by its number or name."""
-    tab.click_on(button)
-    tab.wait("document.getElementById('picker').open")
-    tab.call("Input.insertText", text=wanted)
-    tab.wait("document.querySelectorAll('.option').length === 1")
-    tab.press("Enter")
-    tab.wait("!document.getElementById('picker').open")
 
 
 def test_from_the_front_to_an_image_at_full_size(open_view, client, names):
@@ -114,7 +47,11 @@ def test_from_the_front_to_an_image_at_full_size(open_view, client, names):
     tab.click_on(f"#tile-{wanted}")
     tab.wait("document.getElementById('full').naturalWidth === 300")
     assert text(tab, "#name") == ordered[wanted].rpartition("/")[2]
-    assert "confidence" in text(tab, "#facts")
+    tab.wait("document.getElementById('size').textContent.includes(' 200 pixels, shown ')")
+    assert tab.run("document.getElementById('full').getBoundingClientRect().width % 300") == 0
+    tab.click_on("#full")  # as large as it is
+    assert tab.run("document.getElementById('full').getBoundingClientRect().width") == 300
+    assert "softmax share" in text(tab, "#facts")
     tab.wait("document.querySelectorAll('#near button').length === 11")
     tab.click_on("#near button")
     tab.wait("document.getElementById('place').textContent === '2 of 12'")
@@ -150,7 +87,7 @@ def test_hostile_names_and_drawings_run_nothing(open_view, client, names):
     for find in ("onerror", "vector"):
         tab.type("#find", find)
         tab.wait(f"location.hash.includes('find={find}')")
-        tab.wait("document.querySelectorAll('.tile:not([hidden])').length === 1")
+        tab.wait(f"{TITLES}.length === 1 && {TITLES}[0].includes('{find}')")
         wait_for_tiles(tab)
         tab.click_on("#tile-0")
         tab.wait("document.querySelectorAll('#near button').length")
@@ -219,10 +156,6 @@ def test_only_what_is_in_sight_is_in_the_document(open_view, serve, tmp_path):
     tab.resize(500, 900)
     wait_for_tiles(tab)
     assert tab.run("document.querySelectorAll('.tile').length") < 150
-
-
-def edited(run) -> list[dict]:
-    return json.loads(run.edits_file.read_text())["edits"] if run.edits_file.exists() else []
 
 
 def test_names_moves_merges_and_undo(open_view, serve, run, names):

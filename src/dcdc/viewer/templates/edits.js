@@ -10,8 +10,10 @@ export function makeEdits({ run, pick, changed, shown, image, clusterNow, stands
     clearTimeout(quiet);
     quiet = setTimeout(() => { at("said").hidden = true; }, 8000);
   }
-  // Whether it was written.
-  async function send(edit) {
+  // One after the other: each has seen what the one before it left. Whether it was written.
+  let last = Promise.resolve();
+  const send = (edit) => { last = last.then(() => sendNow(edit)); return last; };
+  async function sendNow(edit) {
     let isWritten = false;
     try {
       const answer = await fetch("/edits", {
@@ -49,7 +51,7 @@ export function makeEdits({ run, pick, changed, shown, image, clusterNow, stands
   }
   const outside = () => { if (rows().length) send({ kind: "outside", rows: rows(), duplicates: all() }); };
   const pair = (kind) => { if (chosen.length > 1) send({ kind, rows: chosen }); };
-  const undo = () => { if (run.n_edits) send(null); };
+  const undo = () => { if (run.n_edits) return send(null); };
 
   function show() {
     const now = clusterNow();

@@ -2,6 +2,7 @@
 import { askJson, at, make, number, on, picture, text } from "/dom.js";
 import { facts } from "/known.js";
 
+const ENLARGED = 4; // times, at most: more of a small photo is only blur
 const DATE = { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" };
 
 export function makeImageView({ original, thumbnail, called, says, closed }) {
@@ -32,7 +33,7 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     stage.classList.remove("whole");
     at("unreadable").hidden = true;
     at("full").hidden = false;
-    at("full").alt = "";
+    at("full").alt = at("size").textContent = "";
     at("full").removeAttribute("src");
     at("place").textContent = number(index + 1) + " of " + number(rows.length);
     at("before").disabled = index === 0;
@@ -78,6 +79,14 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     } catch { why = "The server has ended: start dcdc view again."; }
     if (at("full").getAttribute("src") === source) unreadable(why);
   }
+  // Whole and as large as it is, if there is room; a small one larger, by a whole number.
+  function fit() {
+    const { naturalWidth: wide, naturalHeight: high } = at("full");
+    const room = Math.floor(Math.min(stage.clientWidth / wide, stage.clientHeight / high));
+    const times = says.is_coarse ? room : Math.min(room, ENLARGED);
+    at("full").style.width = times > 1 ? wide * times + "px" : "";
+    at("size").textContent = `${number(wide)} × ${number(high)} pixels` + (times > 1 ? `, shown ${times} times as large` : "");
+  }
   function step(by) {
     const next = index + by;
     if (next < 0 || next >= rows.length) return;
@@ -90,12 +99,14 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     show();
   }
 
+  on(at("full"), "load", fit);
   on(at("full"), "error", whyNot);
   on(at("full"), "click", () => stage.classList.toggle("whole"));
   on(at("before"), "click", () => step(-1));
   on(at("after"), "click", () => step(1));
   on(at("close"), "click", () => dialog.close());
   on(dialog, "close", () => {
+    if (dialog.open) return; // told later: it is open again
     asked++;
     at("full").removeAttribute("src");
     closed(rows, index);

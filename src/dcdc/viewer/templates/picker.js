@@ -38,7 +38,7 @@ export function makePicker({ run, called, thumbnail, bare }) {
     else return;
     event.preventDefault();
   });
-  on(dialog, "close", () => finish(null));
+  on(dialog, "close", () => { if (!dialog.open) finish(null); }); // told later: it may be open again
   on(at("picker-close"), "click", () => finish(null));
 
   return (title, { but = null, fresh = false } = {}) => new Promise((resolve) => {

@@ -148,7 +148,7 @@ async function showGroups(kind) {
   const partly = near && run.n_with_features < run.n_images
     ? ` Looked for among the ${number(run.n_with_features)} images whose features the run has kept.` : "";
   at("groups-says").textContent = (run.is_surveying ? "Still looking. " : "")
-    + counted(found.length, "group") + " of images " + (near
+    + (found.length ? counted(found.length, "group") : "No groups") + " of images " + (near
     ? "that lie much nearer to each other, by their features, than images usually do." + partly
     : "with the same content. In a cluster one of each is shown.");
   groups.show(found);
@@ -200,7 +200,7 @@ function card(each) {
   return make("li", {}, make("a", { className: "cluster", href: "#view=cluster&cluster=" + each.number },
     make("span", { className: "about" }, make("b", {}, text(called(each.number))),
       make("span", { className: "quiet", textContent: number(each.size) + " · share " + each.confidence.toFixed(2)
-        + (each.agreement === null ? "" : " · neighbours agree " + each.agreement.toFixed(2)) })),
+        + (each.agreement === null ? "" : " · neighbours " + each.agreement.toFixed(2)) })),
     make("div", { className: "bar" }, bar),
     bare() ? "" : make("div", { className: "some" }, ...each.some.map((row) => picture(thumbnail(row), "")))));
 }
@@ -237,7 +237,7 @@ on(window, "hashchange", () => show());
 async function follow() {
   while (run.is_surveying) {
     await new Promise((done) => setTimeout(done, 1000));
-    const before = JSON.stringify(run);
+    const before = JSON.stringify(run), duplicates = JSON.stringify([run.copies, run.near_duplicates]);
     try {
       Object.assign(run, await askJson("/overview"));
     } catch { return; }
@@ -245,7 +245,10 @@ async function follow() {
     forget();
     showViews(wanted().get("view") || "front");
     if (!at("front").hidden) showFront();
-    else if (!at("groups").hidden || (!at("images").hidden && grid.isIdle())) show(true);
+    else if (!at("groups").hidden) show(true);
+    // Who goes through images is not disturbed for what changes none of them.
+    else if (!at("images").hidden && grid.isIdle() && (["centre", "odd", "date"].includes(at("order").value)
+      || JSON.stringify([run.copies, run.near_duplicates]) !== duplicates)) show(true);
   }
 }
 
