@@ -188,10 +188,11 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, modifiers=modifiers)
 
     def trace(self, act: Callable[[], object]) -> list[dict[str, Any]]:
-        """Tasks of the page's main thread while `act` runs: `dur` by the clock, `tdur` by the
+        """Tasks of this page's main thread while `act` runs: `dur` by the clock, `tdur` by the
         processor, in microseconds."""
-        config = {"includedCategories": ["toplevel"]}
+        config = {"includedCategories": ["toplevel", "blink.user_timing"]}
         self._browser.call("Tracing.start", traceConfig=config)
+        self.run("performance.mark('traced')")  # where: Chromium has pages of its own
         act()
         seen = len(self._browser.events)
         self._browser.call("Tracing.end")
@@ -206,11 +207,7 @@ class Tab:
             for each in event["params"]["value"]
         ]
         events[:] = [each for each in events if not each["method"].startswith("Tracing.")]
-        threads = {
-            (each["pid"], each["tid"])
-            for each in found
-            if each["name"] == "thread_name" and each["args"].get("name") == "CrRendererMain"
-        }
+        threads = {(each["pid"], each["tid"]) for each in found if each["name"] == "traced"}
         return [
             each
             for each in found

@@ -24,7 +24,10 @@ def photos(tmp_path):
     photo(200).save(folder / "turned.jpg", exif=turned)
     photo(90).save(folder / "scan.tiff")
     photo(180).save(folder / "clear.png")
-    photo(60).save(folder / HOSTILE)
+    hostile = Image.Exif()
+    for tag in (0x010E, 0x0132, 0x013B):  # description, date, artist
+        hostile[tag] = "<img src=x onerror=window.ran=1><script>window.ran=1</script>"
+    photo(60).save(folder / HOSTILE, exif=hostile)
     script = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.ran=1"/>'
     (folder / "vector.png").write_text(script)
     return folder

@@ -93,6 +93,7 @@ def test_hostile_names_and_drawings_run_nothing(open_view, client, names):
         tab.wait("document.querySelectorAll('#near button').length")
         if find == "onerror":
             assert text(tab, "#name") == HOSTILE.replace("\u202e", "\\u202e")
+            assert "taken" not in text(tab, "#facts")  # which its EXIF does not tell
         else:
             tab.wait("!document.getElementById('unreadable').hidden")
             assert "cannot be shown" in text(tab, "#unreadable")
