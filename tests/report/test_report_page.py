@@ -419,9 +419,10 @@ def test_the_share_is_called_what_it_is_and_neighbours_stand_beside_it(
 def test_what_few_ask_for_is_folded_away(whole):
     _, page = whole
     folded = page.all("details")
-    assert len(folded) == 1  # this run has no affinities
+    assert len(folded) == 2  # settings and command; this run has no affinities
     assert all("open" not in attributes for attributes in folded)
     assert "settings" in page.text
+    assert "The command, with every setting" in page.text
 
 
 def test_classes_that_are_sub_folders_are_called_so(make_facts):
