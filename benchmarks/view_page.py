@@ -3,10 +3,15 @@
     python benchmarks/view_page.py                      # files are made here, some 3 kB each
     python benchmarks/view_page.py --n-images 13000
     python benchmarks/view_page.py --scroll             # and in Chromium: the longest frame
+    python benchmarks/view_page.py --scroll --out record.json
 
-The server runs in a process of its own. Its memory is the peak of that process, with torch and all
-other imports, after the first page, thumbnails of some thousand images, and the survey of copies
-and dates. Scrolling is by a screen in every frame, over the whole grid, by Chromium's DevTools.
+The server runs in a process of its own. Its memory is the peak of that process, with all imports,
+after the first page, thumbnails of some thousand images, and the survey of copies, dates and all
+features. Scrolling is by Chromium's DevTools, while that survey goes on: 300 frames of a twentieth
+of a screen, as with a wheel, then 300 of a whole screen, as with the bar at the side.
+Beside the time of a frame stands that of the page's own longest task, by the clock and by its
+processor: on a machine with other work to do (`load`), the rest of a frame is waiting. So `start`
+is told by the clock and by the server's processor.
 """
 
 import argparse
@@ -21,6 +26,7 @@ import time
 import urllib.request
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -28,17 +34,27 @@ from PIL import Image
 from dcdc.config import RunConfig, to_mapping, with_values
 from dcdc.metrics import partition_health
 from dcdc.run_folder import RunFolder
+from dcdc.runtime.environment import own_commit
+
+if TYPE_CHECKING:
+    from devtools import Tab
 
 THUMBNAILS = 2_000
+FEATURES = 512
+PACES = {"wheel": 0.05, "bar": 1.0}
+"""Screens a frame."""
+FRAMES = 300
 SCROLL = """(() => {
   const grid = document.getElementById("grid"), frames = window.frameTimes = [];
   let last = performance.now();
+  grid.scrollTop = 0;
+  window.isDone = false;
   requestAnimationFrame(function step(now) {
     frames.push(now - last);
     last = now;
-    grid.scrollTop += grid.clientHeight;
+    grid.scrollTop += PACE * grid.clientHeight;
     const end = grid.scrollHeight - grid.clientHeight;
-    window.isDone = frames.length === 300 || grid.scrollTop >= end;
+    window.isDone = frames.length === FRAMES || grid.scrollTop >= end;
     if (!window.isDone) requestAnimationFrame(step);
   });
 })()"""
@@ -78,12 +94,14 @@ def write_run(path: Path, n_images: int, n_clusters: int) -> Path:
             "health": partition_health(np.eye(n_clusters, dtype=np.float32)[clusters]).to_dict(),
         }
     )
+    features = random.normal(size=(n_images, FEATURES)).astype(np.float16)
     rows = np.sort(random.choice(n_images, min(5000, n_images), replace=False))
+    folder.write_features(features if n_images > len(rows) else None)
     assign = np.full((len(rows), n_clusters), 1 / n_clusters, np.float32)
     folder.write_sample(
         {
             "rows": rows,
-            "features": random.normal(size=(len(rows), 256)).astype(np.float16),
+            "features": features[rows],
             "assign": assign,
             **{"view_rows": rows[:1], "view_assign": assign[:1]},
             "view_assign_perturbed": assign[:1],
@@ -95,11 +113,17 @@ def write_run(path: Path, n_images: int, n_clusters: int) -> Path:
 def peak(process: int) -> float:
     """MB."""
     status = Path(f"/proc/{process}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
 
 
-def scroll(address: str, profile: Path) -> list[float]:
-    """Milliseconds of each frame."""
+def seconds_used(process: int) -> float:
+    """Of the processor."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def scroll(address: str, profile: Path) -> dict[str, dict[str, float]]:
+    """For each pace milliseconds of its frames, and of the page's longest task."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from devtools import Browser, Tab, find_chromium
 
@@ -107,12 +131,27 @@ def scroll(address: str, profile: Path) -> list[float]:
     try:
         tab = Tab(browser).visit(f"{address}#view=all")
         tab.wait("document.querySelectorAll('.tile img[src]').length > 5")
-        tab.run(SCROLL)
-        while not tab.run("window.isDone"):
-            time.sleep(0.5)
-        return list(tab.run("window.frameTimes"))
+        return {name: _scroll_at(tab, pace) for name, pace in PACES.items()}
     finally:
         browser.close()
+
+
+def _scroll_at(tab: "Tab", pace: float) -> dict[str, float]:
+    def go() -> None:
+        tab.run(SCROLL.replace("PACE", str(pace)).replace("FRAMES", str(FRAMES)))
+        while not tab.run("window.isDone"):
+            time.sleep(0.5)
+
+    tasks = tab.trace(go)
+    frames = tab.run("window.frameTimes")
+    return {
+        "frames": len(frames),
+        "median_ms": round(float(np.median(frames)), 1),
+        "above_100_ms": sum(each > 100 for each in frames),
+        "longest_ms": round(max(frames), 1),
+        "longest_task_ms": round(max(each.get("dur", 0) for each in tasks) / 1000, 1),
+        "longest_task_processor_ms": round(max(each.get("tdur", 0) for each in tasks) / 1000, 1),
+    }
 
 
 def main() -> None:
@@ -120,6 +159,7 @@ def main() -> None:
     parser.add_argument("--n-images", type=int, default=100_000)
     parser.add_argument("--clusters", type=int, default=20)
     parser.add_argument("--scroll", action="store_true")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary)
@@ -134,7 +174,7 @@ def main() -> None:
         try:
             assert server.stdout is not None
             address = re.findall(r"http\S+", server.stdout.readline().decode())[0]
-            ready = time.perf_counter()
+            ready, used = time.perf_counter(), seconds_used(server.pid)
             browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
             base = address.partition("?")[0]
 
@@ -152,22 +192,25 @@ def main() -> None:
             for row in rows[: min(THUMBNAILS, len(rows))]:
                 ask(f"{base}thumbnail/{row}")
             made = time.perf_counter()
-            frames = scroll(address, path / "profile") if options.scroll else []
+            scrolled = scroll(address, path / "profile") if options.scroll else {}
             while json.loads(ask(f"{base}overview"))["is_surveying"]:
                 time.sleep(0.5)
-            surveyed = time.perf_counter()
-            print(
-                f"{overview['n_images']:,} images: server ready in {ready - started:.1f} s, first "
-                f"page of 30 images in {first - ready:.2f} s, {THUMBNAILS / (made - first):,.0f} "
-                f"thumbnails a second, survey done after {surveyed - ready:.0f} s, peak memory "
-                f"{peak(server.pid):.0f} MB; {os.cpu_count()} cores"
-            )
-            if frames:
-                slowest = sorted(frames)[-3:]
-                print(
-                    f"scrolled {len(frames)} screens: median frame {np.median(frames):.0f} ms, "
-                    f"longest {', '.join(f'{each:.0f}' for each in slowest)} ms"
-                )
+            record = {
+                "commit": own_commit(),
+                "n_images": overview["n_images"],
+                "cores": os.cpu_count(),
+                "load": [round(each, 1) for each in os.getloadavg()],
+                "start_s": round(ready - started, 2),
+                "start_processor_s": round(used, 2),
+                "first_page_s": round(first - ready, 2),
+                "thumbnails_per_s": round(THUMBNAILS / (made - first)),
+                "survey_s": round(time.perf_counter() - ready),
+                "peak_mb": round(peak(server.pid)),
+                "scrolled": scrolled,
+            }
+            print(json.dumps(record, indent=1))
+            if options.out:
+                options.out.write_text(json.dumps(record, indent=1) + "\n")
         finally:
             server.terminate()
             server.wait()

@@ -1,5 +1,6 @@
 """The reading of class labels, of any integer or string type, that several packages share."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,12 @@ def _require_text(items: list[Any], where: str) -> None:
                 f"{where} has {item!a:.60} at position {at}, which is no text: labels must be text "
                 "that can be written"
             ) from None
+
+
+def are_folders(targets: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the classes of images are the folders they lie in, which may mean something else:
+    years, or phones."""
+    return all(
+        "/" in name and name.partition("/")[0] == target
+        for name, target in zip(names, targets, strict=True)
+    )

@@ -28,7 +28,7 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.sample import Sample, take_sample
+from dcdc.engine.sample import Sample, every_feature, take_sample
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
@@ -181,14 +181,16 @@ def _run(
     history = folder.read_history() if folder else trainer.history
     training.model.metrics = metrics
 
-    sample = None
+    sample = features = None
     if processes.all_reduce_max(folder is not None):
         sample = _sample(config, training.model, training.store)
+        features = every_feature(training.model, training.store)
 
     def write() -> None:
         if processes.is_first:
             metrics["baselines"] = _baselines(config, training.model, image_set, baselines)
         if folder is not None and sample is not None:
+            folder.write_features(features)
             _write_results(folder, image_set, training.model, assigned, sample, metrics)
 
     processes.with_barrier(write)
@@ -292,6 +294,7 @@ def write_run(
         for record in history:
             append_history(folder.history_file, record)
         sample = _sample(config, model, store)
+        folder.write_features(every_feature(model, store))
         _write_results(folder, image_set, model, model.assign_store(store), sample, metrics)
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from dcdc.config.keys import flatten
 from dcdc.engine import model_files
@@ -27,15 +26,18 @@ from dcdc.stored.reading import read_bytes
 from dcdc.stored.schema import Unfit
 from dcdc.stored.tables import sealed_table
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 _JOB = "job"
 RUN_FOLDER = Contents(
     (
         # What a half-removed run must not be taken for goes first: it has no answers, then no
         # checkpoint to go on from. While there is a config, the folder is a run.
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
-        *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "edits.json"),
-        *("report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
-        files.NUMBER.name,
+        *("sample.npz", "features.npz", model_files.REFERENCE, "map.npz", model_files.NAMES),
+        *("edits.json", "report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS),
+        *("skipped.csv", files.NUMBER.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
@@ -58,6 +60,7 @@ class RunFolder:
         self.names_file = path / model_files.NAMES
         self.card_file = path / model_files.CARD
         self.sample_file = path / files.SAMPLE.name
+        self.features_file = path / files.FEATURES.name
         self.reference_file = path / model_files.REFERENCE
         self.map_file = path / files.MAP.name
         self.edits_file = path / files.EDITS.name
@@ -183,10 +186,10 @@ class RunFolder:
     def read_history(self) -> list[dict[str, Any]]:
         return read_history(self.history_file)
 
-    def write_model(self, network: torch.nn.Module, metadata: dict[str, Any]) -> None:
+    def write_model(self, network: "nn.Module", metadata: dict[str, Any]) -> None:
         model_files.write_weights(self.model_file, network, metadata)
 
-    def read_model(self, config: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    def read_model(self, config: Mapping[str, Any]) -> "dict[str, Tensor]":
         """`config`: the run's own settings, which weights of other ones do not fit."""
         if not self.model_file.exists():
             raise InputError(
@@ -220,6 +223,13 @@ class RunFolder:
             )
         return files.ASSIGNMENTS.read(self.assignments_file)
 
+    def read_answers(self) -> RunAnswers:
+        """What corrections are of."""
+        table = self.read_assignments()
+        clusters = table["cluster"].to_numpy()
+        n_clusters = int(self.read_metrics()["n_clusters"])
+        return RunAnswers(table["name"].to_pylist(), clusters, n_clusters)
+
     def write_sample(self, arrays: Mapping[str, np.ndarray]) -> None:
         write_arrays(self.sample_file, arrays)
 
@@ -229,6 +239,19 @@ class RunFolder:
         if not self.sample_file.exists():
             return None
         return files.SAMPLE.read(self.sample_file, **sides)
+
+    def write_features(self, features: np.ndarray | None) -> None:
+        """Of every image; None: the sample has them, or they are too many to keep."""
+        if features is None:
+            self.features_file.unlink(missing_ok=True)
+        else:
+            write_arrays(self.features_file, {"features": features}, packed=False)
+
+    def read_features(self, n_at_once: int, n_images: int) -> Iterator[np.ndarray] | None:
+        """N x D, a few rows at a time; None where they were not kept."""
+        if not self.features_file.exists():
+            return None
+        return files.FEATURES.blocks(self.features_file, n_at_once, N=n_images)
 
     def read_training_features(self, n_features: int) -> np.ndarray | None:
         """n x D of some training images: a model folder's own file, or from a run's sample."""

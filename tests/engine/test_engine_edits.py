@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dcdc.engine.edits import OUTSIDE, Edits, RunAnswers, corrected, read_edits, write_edits
+from dcdc.engine.joined_edits import joined
 from dcdc.errors import InputError
 
 ANSWERS = RunAnswers([f"{row}.jpg" for row in range(6)], np.array([0, 0, 1, 1, 2, 2]), 3)
@@ -108,3 +109,63 @@ def test_edits_of_other_answers_are_refused(tmp_path):
     others = RunAnswers(ANSWERS.names, ANSWERS.clusters[::-1], 3)
     with pytest.raises(InputError, match=r"edits\.json does not fit the run: .* other answers"):
         read_edits(tmp_path / "edits.json", others)
+
+
+SPLIT = {"kind": "split", "cluster": 1, "parts": [images(3), images(2)]}
+
+
+def test_a_split_makes_clusters_that_nobody_placed():
+    found = corrected(made(SPLIT, {"kind": "name", "cluster": 4, "name": "owls"}), ANSWERS)
+    assert found.clusters.tolist() == [0, 0, 4, 3, 2, 2]
+    assert (found.n_clusters, found.names) == (5, {4: "owls"})
+    assert not found.placed.any()
+    assert made(SPLIT).without_last() == made()
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ({**SPLIT, "cluster": 3}, "there is no cluster 3"),
+        ({**SPLIT, "parts": []}, "needs a part"),
+        ({**SPLIT, "parts": [[]]}, "holds no image"),
+        ({**SPLIT, "parts": [images(2), images(2)]}, "image 2 is not in cluster 1, or in two"),
+        ({**SPLIT, "parts": [images(0)]}, "image 0 is not in cluster 1"),
+        ({**SPLIT, "parts": [[[2, "x"]]]}, "is not called 'x'"),
+    ],
+)
+def test_splits_that_do_not_fit(edit, told):
+    with pytest.raises(InputError, match=told):
+        made(edit)
+
+
+def test_edits_of_another_person_come_after_ones_own():
+    fresh = {"kind": "move", "images": images(1), "to": 3}
+    named = {"kind": "name", "cluster": 3, "name": "owls", "before": ""}
+    theirs = made(MOVED, fresh, {**named, "name": "bats"}, {**MERGED, "clusters": [3], "into": 0})
+    own = made(MOVED, SPLIT, named)  # which has new clusters 3 and 4
+    found = joined(own, theirs, ANSWERS, {3: "owls"})
+    assert found.made[:3] == own.made
+    assert found.made[3:] == (
+        {**fresh, "to": 5},
+        {**named, "cluster": 5, "name": "bats"},
+        {**MERGED, "clusters": [5], "into": 0},
+    )
+    assert corrected(found, ANSWERS).n_clusters == 6
+    assert joined(found, own, ANSWERS, {}) == found  # nothing new
+
+
+def test_a_name_that_is_taken_back_leaves_the_one_before():
+    theirs = made(
+        {"kind": "name", "cluster": 1, "name": "cats"},
+        {"kind": "name", "cluster": 1, "name": "dogs"},
+    )
+    found = joined(made(), theirs, ANSWERS, {1: "fish"})
+    assert [edit["before"] for edit in found.made] == ["fish", "cats"]
+
+
+def test_edits_of_other_answers_are_not_joined():
+    with pytest.raises(InputError, match="other answers"):
+        joined(made(), Edits("0" * 16, (MOVED,)), ANSWERS, {})
+    moved = made({"kind": "move", "images": images(3), "to": 0})
+    with pytest.raises(InputError, match="not in cluster 1"):
+        joined(moved, made(SPLIT), ANSWERS, {})

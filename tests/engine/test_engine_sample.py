@@ -4,8 +4,9 @@ import torch
 
 from dcdc.data import from_arrays
 from dcdc.data.store import StreamedStore, open_store
+from dcdc.engine import sample as sampling
 from dcdc.engine.assignment import Assigned
-from dcdc.engine.sample import choose_balanced, choose_rows, take_sample
+from dcdc.engine.sample import choose_balanced, choose_rows, every_feature, take_sample
 from dcdc.prepare.assembly import build_model
 from dcdc.prepare.resolve import perturbed_copy, resolve
 
@@ -124,3 +125,16 @@ def test_the_runner_up_is_the_second_of_each_row(monkeypatch):
     for row, best, place, share in zip(rows, assigned.assignments, second, shares, strict=True):
         assert place != best
         assert share == row[place] == sorted(row)[-2]
+
+
+def test_features_of_every_image_where_the_sample_has_some_alone(parts, tiny_set, monkeypatch):
+    model, store, _ = parts
+    assert every_feature(model, store) is None
+    monkeypatch.setattr(sampling, "MOST_IMAGES", 20)
+    monkeypatch.setattr(sampling, "_ROWS_AT_ONCE", 7)
+    found = every_feature(model, store)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, model.transform(tiny_set.images), rtol=1e-2, atol=1e-3)
+    assert every_feature(model, store, most_bytes=found.nbytes - 1) is None
+    streamed = StreamedStore(tiny_set.images, model.device, tiny_set.images[:5])
+    np.testing.assert_allclose(every_feature(model, streamed), found, rtol=1e-2, atol=1e-3)

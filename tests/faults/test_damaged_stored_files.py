@@ -61,6 +61,7 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     folder.write_edits(Edits(of_run.digest, (moved, named)))
     saved = dcdc.load(folder.path).save(folder.path.parent / "model")
     shutil.copy(saved / "reference.npz", folder.path)
+    folder.write_features(np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16))
     layout_of(folder, read_sample(folder), seed=0)
     return folder.path
 
@@ -103,6 +104,10 @@ def layout(folder: RunFolder) -> Any:
     return {name: plane.tolist() for name, plane in found.items()}
 
 
+def features(folder: RunFolder) -> Any:
+    return [block.tolist() for block in folder.read_features(7, n_images=20)]
+
+
 def reference(folder: RunFolder) -> Any:
     return folder.read_training_features(256).tolist()
 
@@ -135,6 +140,7 @@ CASES = {
     "skipped.csv": Case(facts),
     "assignments.parquet": Case(facts),
     "sample.npz": Case(sample),
+    "features.npz": Case(features),
     "reference.npz": Case(reference),
     "map.npz": Case(layout, made_again=True),
 }

@@ -1,7 +1,6 @@
 """What a person brings along: a folder of photos, drawn here, and what else the pages speak of."""
 
 import colorsys
-import json
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,6 @@ def bring(folder: Path) -> None:
     draw_photos(folder / "new_photos", 6, seed=1)
     for name in ("new.jpg", "holiday.jpg"):
         picture(2, np.random.default_rng(7)).save(folder / name)
-    names = {"format": 1, "clusters": {"0": "houses", "3": "boats"}}
-    (folder / "names.json").write_text(json.dumps(names), encoding="utf-8")
     random = np.random.default_rng(0)
     kinds = random.normal(size=(12, 32))[np.arange(240) % 12]
     np.save(folder / "embeddings.npy", (kinds + 0.3 * random.normal(size=(240, 32))).astype("f4"))

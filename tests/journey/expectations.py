@@ -12,9 +12,9 @@ LEFT_OUT = {
     r"^make ": "run by .ci/run",
     r"\b(cifar|stl10|imagenet|tiny-imagenet|reproduce)": "needs the files of a benchmark",
     r"--backbone (timm|hf|torchvision):": "needs a download",
-    r"^torchrun |--tensorboard|^dcdc export": "needs more than the first install brings",
+    r"^torchrun |--tensorboard|^dcdc export (?!.*--table)": "needs more than the first install",
     r"^dcdc compare |--preset \S+-paper": "takes long",
-    r"\b(images\.parquet|labelled\.npz|runs/images)\b": "speaks of files that nobody brought",
+    r"\b(images\.parquet|labelled\.npz|runs/images|edits\.json)\b": "has files nobody brought",
 }
 BAR = re.compile(r"[━╸╺].*\b[\d,]+/[\d,]+\b.*(\d:\d\d:\d\d|-:--:--)")
 _REPORT = re.compile(r"report:\s+(\S+)")
@@ -51,10 +51,8 @@ def _faults_of(words: list[str], shown: Shown, folder: Path) -> list[str]:
     verb = words[0]
     if verb == "fit" and "--resume" not in words:
         return [*_of_training(shown), *_of_page(shown, folder)]
-    if verb == "report":
-        return _of_page(shown, folder) if "--names" in words else []
-    if verb == "predict":
-        return _of_prediction(words, folder)
+    if verb in ("predict", "export"):
+        return _of_files(words, folder)
     return [] if shown.lines else ["said nothing"]
 
 
@@ -82,15 +80,17 @@ def _of_page(shown: Shown, folder: Path) -> list[str]:
     return [] if b"data:image" in page.read_bytes() else [f"{told[1]} shows no image"]
 
 
-def _of_prediction(words: list[str], folder: Path) -> list[str]:
+def _of_files(words: list[str], folder: Path) -> list[str]:
+    """An export is of the run's own photos, a prediction of those that are named."""
     found = [
         f"{option} made nothing"
-        for option in ("--out", "--copy-to")
+        for option in ("--out", "--table", "--copy-to")
         if option in words and not (folder / words[words.index(option) + 1]).exists()
     ]
     if "--copy-to" in words:
         copies = [*(folder / words[words.index("--copy-to") + 1]).glob("*/*")]
-        given = [*(folder / words[2]).rglob("*.jpg")]
+        source = words[2] if words[0] == "predict" else Path(words[1]).name
+        given = [*(folder / source).rglob("*.jpg")]
         if len(copies) != len(given):
             found.append(f"{len(copies)} copies of {len(given)} photos")
     return found

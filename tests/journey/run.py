@@ -59,8 +59,13 @@ def walk(page: Path, folder: Path, environment: dict[str, str]) -> Iterator[Step
             yield Step(command, None, [], why)
             continue
         limit = 60 * MINUTES_OF_A_COMMAND
-        shown = run(command.text, folder, environment, limit=limit)
+        shown = run(command.text, folder, environment, limit=limit, press=leave)
         yield Step(command, shown, faults(command.text, shown, folder))
+
+
+def leave(drawn: str) -> bytes:
+    """A page that is served until somebody has seen enough."""
+    return b"\x03" if "Ctrl-C ends it" in drawn else b""
 
 
 def stop_and_go_on(folder: Path, environment: dict[str, str]) -> Iterator[Step]:
@@ -113,6 +118,7 @@ def surroundings(home: Path, environment: Path, *more: str) -> dict[str, str]:
         "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(environment),
         "TERM": "xterm-256color",
+        "BROWSER": "true",  # which opens nothing
         "DCDC_DATA": str(home / "cache"),
         "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -120,6 +120,18 @@ def test_copies_are_counted(tmp_path):
     assert not faults(command, Shown(0, "", 1.0), tmp_path)
 
 
+def test_an_export_is_of_the_photos_of_its_run(tmp_path):
+    command = "dcdc export runs/photos --copy-to sorted/ --table photos.csv"
+    assert why_left_out(command) is None
+    assert why_left_out("dcdc export runs/photos") is not None
+    for name in ("photos/a.jpg", "sorted/cluster-0/a.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert faults(command, Shown(0, "", 1.0), tmp_path) == ["--table made nothing"]
+    (tmp_path / "photos.csv").touch()
+    assert not faults(command, Shown(0, "", 1.0), tmp_path)
+
+
 def test_columns_are_those_of_a_terminal():
     assert width("abc") == 3
     assert width("日本") == 4

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from xml.etree import ElementTree
 
@@ -11,7 +12,16 @@ from dcdc.config import PHASES
 from dcdc.report.confusion_figure import draw_confusion, match
 from dcdc.report.facts import describe_clusters
 from dcdc.report.figures import drawing_with, write_figure
-from dcdc.report.gallery import SIDE, draw_gallery, gallery_heading, shown_clusters, tile
+from dcdc.report.gallery import (
+    SIDE,
+    draw_gallery,
+    gallery_heading,
+    once,
+    printed_images,
+    random_images,
+    shown_clusters,
+    tile,
+)
 from dcdc.report.panels import draw_sizes
 from dcdc.report.themes import DARK, LIGHT
 from dcdc.report.training_figure import draw_training
@@ -176,21 +186,59 @@ def test_sizes_split_by_main_class(make_facts):
     assert [bar.get_height() for bar in axes.patches] == [2, 1, 1, 0]
 
 
+def draw(clusters, images):
+    chosen = printed_images(clusters, images, seed=7)
+    return drawn(draw_gallery, clusters, chosen, images), chosen
+
+
 @pytest.mark.parametrize("channels", [1, 3])
-def test_gallery_shows_the_surest_images_first(make_facts, flat_images, channels):
+def test_gallery_shows_images_by_chance_and_the_surest(make_facts, flat_images, channels):
     facts = make_facts(
         [1, 0, 1, 1], n_clusters=3, confidence=[0.6, 0.9, 0.8, 0.7], targets=list("abab")
     )
     images = flat_images(facts, channels=channels).images
-    figure = drawn(draw_gallery, describe_clusters(facts), images)
+    figure, ((_, (by_chance, surest)), _) = draw(describe_clusters(facts), images)
+    assert sorted(by_chance) == [0, 2, 3]
+    assert surest == [2, 3, 0]
     canvas = figure.axes[0].images[0].get_array()
-    middles = canvas[SIDE // 2, SIDE // 2 :: SIDE + 6]
-    assert middles[:3, 0].tolist() == [6, 9, 0]  # images 2, 3 and 0 of cluster 1
-    assert middles[:3, 1].tolist() == ([6, 9, 0] if channels == 1 else [0, 0, 0])
-    assert (middles[3:] == 255).all()  # paper where there is no fourth image
+    second = 6 * (SIDE + 6) - 6 + 18
+    for start, rows in ((0, by_chance), (second, surest)):
+        middles = canvas[SIDE // 2, start + SIDE // 2 :: SIDE + 6]
+        assert middles[:3, 0].tolist() == [3 * row for row in rows]
+        assert middles[:3, 1].tolist() == ([3 * row for row in rows] if channels == 1 else [0] * 3)
+        assert (middles[3:5] == 255).all()  # paper where there is no fourth image
     said = [text.get_text() for text in figure.axes[0].texts]
-    assert said[:4] == ["cluster 1", "3 images", "confidence 0.70", "purity 0.67"]
+    assert said[:4] == ["cluster 1", "3 images", "share 0.70", "purity 0.67"]
     assert overlapping([*figure.axes[0].texts, *figure.texts]) == []
+
+
+def test_large_images_have_more_dots_on_paper_of_the_same_size(make_facts, flat_images, tmp_path):
+    clusters = describe_clusters(make_facts([0, 1, 1], n_clusters=2))
+    sizes = []
+    for side in (32, 200):
+        images = flat_images(make_facts([0, 1, 1], n_clusters=2), side=side).images
+        chosen = printed_images(clusters, images, 0)
+        write_figure(partial(draw_gallery, clusters, chosen, images), tmp_path, f"of-{side}")
+        with Image.open(tmp_path / f"of-{side}.png") as picture:
+            sizes.append((picture.size, round(picture.info["dpi"][0])))
+    (small, few), (large, many) = sizes
+    assert (few, many) == (150, 300)
+    assert large == (2 * small[0], 2 * small[1])
+
+
+def test_by_chance_is_any_image_as_likely_and_the_same_for_a_seed(make_facts):
+    (cluster,) = shown_clusters(describe_clusters(make_facts([0] * 50, n_clusters=2)))
+    seen = [row for seed in range(400) for row in random_images(cluster, seed, 5)]
+    assert min(np.bincount(seen, minlength=50)) > 20  # 40 expected
+    assert random_images(cluster, 3, 5) == random_images(cluster, 3, 5)
+    assert sorted(random_images(cluster, 3, 99)) == list(range(50))
+
+
+def test_copies_of_one_image_are_shown_once(make_facts, flat_images):
+    images = flat_images(make_facts([0] * 6, n_clusters=2)).images
+    images[4] = images[1]
+    assert once([5, 4, 1, 0, 2], images, 3) == [5, 4, 0]
+    assert once([5, 4, 1], None, 3) == [5, 4, 1]
 
 
 def test_gallery_draws_thirty_of_200_clusters_and_says_so(make_facts, flat_images):
@@ -200,7 +248,7 @@ def test_gallery_draws_thirty_of_200_clusters_and_says_so(make_facts, flat_image
     heading = gallery_heading(clusters)
     assert "The 30 largest of 199 clusters" in heading
     assert "1 of 200 clusters is empty" in heading
-    figure = drawn(draw_gallery, clusters, flat_images(facts).images)
+    figure, _ = draw(clusters, flat_images(facts).images)
     assert figure.texts[0].get_window_extent().x1 < figure.bbox.width
 
 

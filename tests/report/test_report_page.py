@@ -3,6 +3,7 @@ import base64
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,9 @@ import pytest
 from PIL import Image
 
 import dcdc.report
+from dcdc.data.image_set import ImageSet
 from dcdc.report import write_report
+from dcdc.report.agreement import with_agreement
 from dcdc.report.facts import describe_clusters
 from dcdc.report.figures import Picture
 from dcdc.report.page import duration, render_page
@@ -114,8 +117,9 @@ def test_the_page_is_self_contained(whole):
     folder, page = whole
     assert {tag for tag, _ in page.tags}.isdisjoint({"link", "iframe", "object", "base", "form"})
     sources = [image["src"] or "" for image in page.all("img")]
-    # Two figures on light and dark; five thumbnails, and the same as the most uncertain.
-    assert len(sources) == 4 + 5 + 5
+    # Two figures on light and dark; five images by chance, the same as the surest, and as the most
+    # uncertain.
+    assert len(sources) == 4 + 5 + 5 + 5
     assert all(source.startswith("data:image/") for source in sources)
     assert not any("srcset" in attributes for _, attributes in page.tags)
     policy = [meta for meta in page.all("meta") if "http-equiv" in meta]
@@ -140,7 +144,7 @@ def test_the_policy_knows_the_one_script_by_its_hash(whole):
     assert f"script-src 'sha256-{digest}';" in policy
     assert "unsafe-eval" not in policy
     assert policy.count("unsafe-inline") == 1  # styles alone
-    assert len(page.scripts[1]) < 15_000
+    assert len(page.scripts[1]) < 24_000
     assert "innerHTML" not in page.scripts[1]
 
 
@@ -158,7 +162,7 @@ def test_the_page_says_what_was_run_and_what_came_out(whole):
         "badtorn",
         "train.seed = 7",
         "dcdc fit digits --run",
-        "mean confidence 0.60 · purity 0.67, mostly b",
+        "mean share 0.60 · purity 0.67, mostly b",
     ):
         assert expected in page.text, expected
     assert "without images" not in page.text
@@ -175,13 +179,16 @@ def test_the_better_score_stands_out(whole):
 def test_thumbnails_are_the_images_surest_first(whole):
     _, page = whole
     shades = []
-    for image in page.thumbnails[:5]:
+    for image in [*page.thumbnails[3:6], *page.thumbnails[8:10]]:  # after those by chance
         content = base64.b64decode((image["src"] or "").partition(",")[2])
         with Image.open(io.BytesIO(content)) as picture:
             assert picture.size == (8, 8)
             shades.append(picture.getpixel((4, 4)))
     assert shades == [6, 9, 12, 0, 3]  # cluster 1, then cluster 0
-    assert page.thumbnails[0]["title"] == "image-2, confidence 0.70, class b"
+    assert page.thumbnails[3]["title"] == "image-2, share 0.70, class b"
+    assert {image["title"] for image in page.thumbnails[:3]} == {
+        image["title"] for image in page.thumbnails[3:6]
+    }
 
 
 def test_no_targets_no_images_no_history(make_facts, write_run, tmp_path):
@@ -237,7 +244,7 @@ def test_markup_in_names_labels_and_paths_does_no_harm(make_facts, flat_images):
     page = rendered(facts, flat_images(facts).images, points=spread([0, 1]))
     assert page.only_own_scripts
     assert not any("onerror" in attributes for _, attributes in page.tags)
-    assert page.thumbnails[0]["title"] == f"{EVIL}, confidence 0.90, class {EVIL}"
+    assert page.thumbnails[0]["title"] == f"{EVIL}, share 0.90, class {EVIL}"
     assert page.text.count(EVIL) >= 8
     assert page.data["names"] == {"0": EVIL}
     assert page.data["map"]["name"] == [EVIL, "plain"]
@@ -274,14 +281,14 @@ def test_of_200_clusters_30_are_html_and_the_script_adds_the_others(make_facts, 
     facts = make_facts([*range(199), 0], n_clusters=200)
     page = rendered(facts, flat_images(facts).images)
     assert len(page.all("article")) == 199
-    assert len(page.thumbnails) == 31 + 24
+    assert len(page.thumbnails) == 2 * 31 + 24  # by chance, and the surest
     assert "Images of the 30 largest of 199 clusters are shown." in page.text
     assert "1 of 200 clusters is empty." in page.text
     assert "200 (199 in use)" in page.text
     later = page.data["later"]
     assert sorted(map(int, later["cards"])) == list(range(30, 199))
-    assert later["cards"]["31"] == [[1], []]
-    assert later["cluster"][1] == 31
+    assert later["cards"]["31"] == [[2], [3], []]
+    assert later["cluster"][2] == later["cluster"][3] == 31
 
 
 def test_the_least_certain_are_none_of_the_typical(make_facts, flat_images):
@@ -290,13 +297,13 @@ def test_the_least_certain_are_none_of_the_typical(make_facts, flat_images):
     facts = make_facts([0] * 20, n_clusters=2, confidence=confidence.tolist())
     images = flat_images(facts).images
     said = [image["title"] or "" for image in rendered(facts, images).thumbnails]
-    assert [text.split(",")[0] for text in said[:18]] == [
-        f"image-{number}" for number in (*range(12), 19, 18, 17, 16, 15, 14)
-    ]
+    numbers = [int(text.split(",")[0].removeprefix("image-")) for text in said]
+    assert len(set(numbers[:10])) == 10  # by chance
+    assert numbers[10:24] == [*range(8), 19, 18, 17, 16, 15, 14]
     facts = replace(facts, runner_up=np.ones(20, int), runner_up_confidence=runner_up)
     page = rendered(facts, images)
-    assert (page.thumbnails[12]["title"] or "").startswith("image-13,")
-    assert (page.thumbnails[18]["title"] or "").startswith("image-13,")  # of the whole set
+    assert (page.thumbnails[18]["title"] or "").startswith("image-13,")
+    assert (page.thumbnails[24]["title"] or "").startswith("image-13,")  # of the whole set
     assert "cluster 0, 0.63next 1, 0.59" in page.text
 
 
@@ -386,3 +393,69 @@ def test_the_report_knows_neither_torch_nor_config_nor_pyplot():
     assert "dcdc.report.facts" in imported
     for name in imported:
         assert not name.startswith(("torch", "dcdc.config", "dcdc.engine", "matplotlib.pyplot"))
+
+
+def test_the_share_is_called_what_it_is_and_neighbours_stand_beside_it(
+    make_facts, make_sample, flat_images
+):
+    facts = make_facts([0, 0, 1, 1], n_clusters=2, confidence=[0.9, 0.9, 0.8, 0.8])
+    assert "confidence" not in rendered(facts, flat_images(facts).images).text
+    sample = make_sample([0, 0, 1, 1], n_clusters=2)
+    agreement, clusters = with_agreement(facts, describe_clusters(facts), sample)
+    html = render_page(
+        facts, clusters, {}, images=None, no_gallery="No images.", agreement=agreement
+    )
+    page = Page(html)
+    assert f"neighbours agree{agreement:.3f}" in page.text
+    assert "not the chance that the cluster is right" in page.text
+    assert ("The share overstates." in page.text) == (0.85 - agreement > 0.1)
+    for told, overstates in ((0.8, False), (0.7, True)):
+        html = render_page(
+            facts, clusters, {}, images=None, no_gallery="No images.", agreement=told
+        )
+        assert ("The share overstates." in Page(html).text) == overstates
+
+
+def test_what_few_ask_for_is_folded_away(whole):
+    _, page = whole
+    folded = page.all("details")
+    assert len(folded) == 2  # settings and command; this run has no affinities
+    assert all("open" not in attributes for attributes in folded)
+    assert "settings" in page.text
+    assert "The command, with every setting" in page.text
+
+
+def test_classes_that_are_sub_folders_are_called_so(make_facts):
+    facts = make_facts([0, 1, 1], n_clusters=2, targets=["a", "b", "b"])
+    assert "Clusters against classes" in rendered(facts).text
+    facts = replace(facts, names=["a/1.jpg", "b/1.jpg", "b/2.jpg"])
+    page = rendered(facts)
+    assert "Clusters against sub-folders" in page.text
+    assert "years, or phones" in page.text
+    assert page.data["class_word"] == "sub-folder"
+
+
+def test_galleries_show_photos_as_they_are_not_as_training_saw_them(
+    make_facts, write_run, tmp_path
+):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    facts = make_facts([0, 0, 1], n_clusters=2)
+    facts = replace(facts, config=facts.config | {"data.source": str(photos)})
+    facts = replace(facts, names=["0.png", "1.png", "2.png"])
+    for number in range(3):
+        Image.new("RGB", (300, 200), (40 * number, 0, 0)).save(photos / f"{number}.png")
+    small = ImageSet(np.zeros((3, 16, 16, 3), np.uint8), facts.names)
+    small.images[:, 0, 0, 0] = range(3)  # no two alike
+    folder = write_run(tmp_path / "run", facts)
+    page = Page(write_report(folder, small).read_text(encoding="utf-8"))
+    content = base64.b64decode((page.thumbnails[0]["src"] or "").partition(",")[2])
+    with Image.open(io.BytesIO(content)) as picture:
+        assert picture.size == (96, 96)
+    with Image.open(folder.figures / "clusters.png") as picture:
+        assert round(picture.info["dpi"][0]) == 300
+    shutil.rmtree(photos)
+    page = Page(write_report(folder, small).read_text(encoding="utf-8"))
+    content = base64.b64decode((page.thumbnails[0]["src"] or "").partition(",")[2])
+    with Image.open(io.BytesIO(content)) as picture:
+        assert picture.size == (16, 16)

@@ -7,6 +7,7 @@ from viewer_runs import HOSTILE, Client, photo, write_run
 
 from dcdc.run_folder import RunFolder
 from dcdc.viewer import Answers, ViewServer, open_run
+from devtools import Tab
 
 
 @pytest.fixture
@@ -23,7 +24,10 @@ def photos(tmp_path):
     photo(200).save(folder / "turned.jpg", exif=turned)
     photo(90).save(folder / "scan.tiff")
     photo(180).save(folder / "clear.png")
-    photo(60).save(folder / HOSTILE)
+    hostile = Image.Exif()
+    for tag in (0x010E, 0x0132, 0x013B):  # description, date, artist
+        hostile[tag] = "<img src=x onerror=window.ran=1><script>window.ran=1</script>"
+    photo(60).save(folder / HOSTILE, exif=hostile)
     script = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.ran=1"/>'
     (folder / "vector.png").write_text(script)
     return folder
@@ -72,3 +76,28 @@ def serve():
 @pytest.fixture
 def client(serve, run):
     return serve(run)
+
+
+@pytest.fixture
+def open_view(browser):
+    """Visits a server; every page must have kept quiet, and asked nobody else, by the end."""
+    tabs = []
+
+    def visit(client, part="", **screen) -> Tab:
+        tab = Tab(browser, **screen)
+        tabs.append((tab, client))
+        return tab.visit(client.server.address + part)
+
+    yield visit
+    own = [(tab, client) for tab, client in tabs if not getattr(tab, "is_strange", False)]
+    # A picture that is refused is told on the console, too.
+    complaints = [
+        each for tab, _ in own for each in tab.complaints if "status of 422" not in str(each)
+    ]
+    dialogs = [tab.events("Page.javascriptDialogOpening") for tab, _ in tabs]
+    asked = [(url, client.server.hosts[0]) for tab, client in own for url in tab.requests]
+    for tab, _ in tabs:
+        tab.close()
+    assert not complaints
+    assert not any(dialogs), dialogs
+    assert all(url.startswith(f"http://{host}/") for url, host in asked), asked

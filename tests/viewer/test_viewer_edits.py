@@ -9,7 +9,8 @@ import threading
 import pytest
 from viewer_runs import Client
 
-from dcdc.engine.edits import OUTSIDE
+from dcdc.engine.edits import OUTSIDE, Edits
+from dcdc.errors import InputError
 from dcdc.viewer import Answers, ViewServer, open_run
 
 
@@ -83,10 +84,52 @@ def test_a_new_cluster_has_a_name_too(client, run):
     assert run.read_names() == {}  # which is of the model's own clusters
 
 
+def test_a_split_is_one_edit(client):
+    split = {"kind": "split", "cluster": 0, "parts": [[0, 3], [6]]}
+    answer = json.loads(post(client, split).content)
+    assert answer["last_edit"] == "split of cluster 0 into 3"
+    sizes = {each["number"]: each["size"] for each in answer["clusters"]}
+    assert sizes == {0: 1, 1: 4, 2: 4, 3: 2, 4: 1}
+    assert json.loads(post(client, None).content)["n_clusters"] == 3
+    assert post(client, {**split, "parts": [[1]]}).status == 400
+
+
+def test_an_edit_may_be_of_duplicates_too(client, names):
+    one, other = names.index("trip/2.jpg"), names.index("trip/copy of 2.jpg")
+    for row in (one, other):
+        post(client, {"kind": "move", "rows": [row], "to": 0})
+    answer = post(client, {"kind": "move", "rows": [one], "to": 2, "duplicates": True})
+    assert json.loads(answer.content)["last_edit"] == "move 2 images to cluster 2"
+    about = json.loads(client.ask(f"/about?rows={one},{other}").content)
+    assert [(each["cluster"], each["alike"]) for each in about] == [(2, 2), (2, 2)]
+    post(client, {"kind": "move", "rows": [one], "to": 1})
+    assert json.loads(client.ask(f"/about?rows={other}").content)[0]["cluster"] == 2
+
+
+def test_edits_of_a_file_are_added_or_refused_as_a_whole(run, names):
+    corrections = open_run(run).corrections
+    corrections.make({"kind": "name", "cluster": 0, "name": "cats"}, "")
+    digest = corrections.edits.answers
+    named = {"kind": "name", "cluster": 0, "name": "dogs"}
+    moved = {"kind": "move", "to": 3, "images": [[4, names[4]]]}
+    assert corrections.take(Edits(digest, (named, moved))) == 2
+    assert run.read_names() == {0: "dogs"}
+    assert len(open_run(run).corrections.edits.made) == 3
+    with pytest.raises(InputError, match="no cluster 9"):
+        corrections.take(Edits(digest, ({**named, "name": "cows"}, {**moved, "to": 9})))
+    assert len(open_run(run).corrections.edits.made) == 3
+    for _ in range(2):
+        corrections.undo(corrections.edits.version)
+    assert run.read_names() == {0: "cats"}
+
+
 @pytest.mark.parametrize(
     "edit",
     [
         {"kind": "move", "rows": [12], "to": 1},
+        {"kind": "move", "rows": [12], "to": 1, "duplicates": True},
+        {"kind": "split", "cluster": 0, "parts": [[0], "1"]},
+        {"kind": "split", "cluster": 0, "parts": 1},
         {"kind": "move", "rows": ["0"], "to": 1},
         {"kind": "move", "rows": [0], "to": 9},
         {"kind": "move", "images": [[0, "../../etc"]], "to": 1},

@@ -4,35 +4,8 @@ import json
 import time
 
 import numpy as np
-import pytest
+from viewer_pages import TITLES, choose, edited, pick, text, tiles, wait_for_tiles
 from viewer_runs import HOSTILE, photo, write_run
-
-from devtools import Tab
-
-
-@pytest.fixture
-def open_view(browser):
-    """Visits a server; every page must have kept quiet, and asked nobody else, by the end."""
-    tabs = []
-
-    def visit(client, part="", **screen) -> Tab:
-        tab = Tab(browser, **screen)
-        tabs.append((tab, client))
-        return tab.visit(client.server.address + part)
-
-    yield visit
-    own = [(tab, client) for tab, client in tabs if not getattr(tab, "is_strange", False)]
-    # A picture that is refused is told on the console, too.
-    complaints = [
-        each for tab, _ in own for each in tab.complaints if "status of 422" not in str(each)
-    ]
-    dialogs = [tab.events("Page.javascriptDialogOpening") for tab, _ in tabs]
-    asked = [(url, client.server.hosts[0]) for tab, client in own for url in tab.requests]
-    for tab, _ in tabs:
-        tab.close()
-    assert not complaints
-    assert not any(dialogs), dialogs
-    assert all(url.startswith(f"http://{host}/") for url, host in asked), asked
 
 
 def many(tmp_path, n_images, n_clusters=3):
@@ -51,36 +24,6 @@ def many(tmp_path, n_images, n_clusters=3):
     sure = random.uniform(0.3, 1, n_images)
     return write_run(
         tmp_path / "run", names, clusters, source=folder, confidence=sure, n_clusters=n_clusters
-    )
-
-
-TITLES = """[...document.querySelectorAll('.tile:not([hidden])')]
-  .sort((a, b) => a.getAttribute('aria-posinset') - b.getAttribute('aria-posinset'))
-  .map((tile) => tile.title)"""
-
-
-def text(tab, selector) -> str:
-    return tab.run(f"document.querySelector({json.dumps(selector)})?.textContent")
-
-
-def tiles(tab) -> list[str]:
-    """What is in sight, in its order."""
-    return tab.run(TITLES)
-
-
-def wait_for_tiles(tab) -> None:
-    tab.wait(
-        """(() => { const all = [...document.querySelectorAll('.tile:not([hidden])')];
-             return all.length && all.every((tile) => tile.title && (tile.classList.contains('bad')
-               || tile.querySelector('img').naturalWidth)); })()"""
-    )
-
-
-def choose(tab, selector, value) -> None:
-    tab.run(
-        f"""(() => {{ const node = document.querySelector({json.dumps(selector)});
-             node.value = {json.dumps(value)};
-             node.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"""
     )
 
 
@@ -104,7 +47,11 @@ def test_from_the_front_to_an_image_at_full_size(open_view, client, names):
     tab.click_on(f"#tile-{wanted}")
     tab.wait("document.getElementById('full').naturalWidth === 300")
     assert text(tab, "#name") == ordered[wanted].rpartition("/")[2]
-    assert "confidence" in text(tab, "#facts")
+    tab.wait("document.getElementById('size').textContent.includes(' 200 pixels, shown ')")
+    assert tab.run("document.getElementById('full').getBoundingClientRect().width % 300") == 0
+    tab.click_on("#full")  # as large as it is
+    assert tab.run("document.getElementById('full').getBoundingClientRect().width") == 300
+    assert "softmax share" in text(tab, "#facts")
     tab.wait("document.querySelectorAll('#near button').length === 11")
     tab.click_on("#near button")
     tab.wait("document.getElementById('place').textContent === '2 of 12'")
@@ -140,12 +87,13 @@ def test_hostile_names_and_drawings_run_nothing(open_view, client, names):
     for find in ("onerror", "vector"):
         tab.type("#find", find)
         tab.wait(f"location.hash.includes('find={find}')")
-        tab.wait("document.querySelectorAll('.tile:not([hidden])').length === 1")
+        tab.wait(f"{TITLES}.length === 1 && {TITLES}[0].includes('{find}')")
         wait_for_tiles(tab)
         tab.click_on("#tile-0")
         tab.wait("document.querySelectorAll('#near button').length")
         if find == "onerror":
             assert text(tab, "#name") == HOSTILE.replace("\u202e", "\\u202e")
+            assert "taken" not in text(tab, "#facts")  # which its EXIF does not tell
         else:
             tab.wait("!document.getElementById('unreadable').hidden")
             assert "cannot be shown" in text(tab, "#unreadable")
@@ -211,10 +159,6 @@ def test_only_what_is_in_sight_is_in_the_document(open_view, serve, tmp_path):
     assert tab.run("document.querySelectorAll('.tile').length") < 150
 
 
-def edited(run) -> list[dict]:
-    return json.loads(run.edits_file.read_text())["edits"] if run.edits_file.exists() else []
-
-
 def test_names_moves_merges_and_undo(open_view, serve, run, names):
     client = serve(run)
     tab = open_view(client, "#view=cluster&cluster=1&order=folder")
@@ -227,7 +171,7 @@ def test_names_moves_merges_and_undo(open_view, serve, run, names):
     for key in ("Home", " ", "ArrowRight", " "):
         tab.press(key)
     tab.wait("document.getElementById('n-chosen').textContent === '2 selected'")
-    choose(tab, "#move", "2")
+    pick(tab, "#move", "2")
     tab.wait(f"document.getElementById('count').textContent.startsWith('{len(before) - 2} ')")
     wait_for_tiles(tab)
     assert tiles(tab) == before[2:]
@@ -237,7 +181,7 @@ def test_names_moves_merges_and_undo(open_view, serve, run, names):
     tab.wait("document.getElementById('facts').textContent.includes('belongs to none')")
     tab.press("Escape")
     tab.wait("document.getElementById('views').textContent.includes('Belongs to none 1')")
-    choose(tab, "#merge", "0")
+    pick(tab, "#merge", "0")
     tab.wait("document.getElementById('count').textContent.startsWith('0 ')")
     assert [edit["kind"] for edit in edited(run)] == ["name", "move", "outside", "merge"]
     assert edited(run)[1]["images"] == [[names.index(title), title] for title in before[:2]]

@@ -11,7 +11,9 @@ from viewer_runs import HOSTILE, photo, write_run
 
 from dcdc.data.listing import BadImage
 from dcdc.viewer import open_run
-from dcdc.viewer.likeness import Likeness, look_for_oddity
+from dcdc.viewer.likeness import Likeness
+from dcdc.viewer.oddity import look_for_oddity
+from dcdc.viewer.told import about, overview
 from dcdc.viewer.viewed_run import ORDERS, Wish
 
 
@@ -64,12 +66,12 @@ def test_images_are_found_by_a_part_of_their_name(viewed, names):
 
 def test_copies_are_told_and_shown_once(viewed, names):
     copy, first = names.index("trip/copy of 2.jpg"), names.index("trip/2.jpg")
-    assert [sorted(group.tolist()) for group in viewed.copies] == [sorted((copy, first))]
+    assert [sorted(group.tolist()) for group in viewed.duplicates.copies] == [sorted((copy, first))]
     shown = viewed.rows(Wish()).tolist()
     assert len(shown) == viewed.n_images - 1
     assert (copy in shown) != (first in shown)
-    assert viewed.overview()["copies"] == {"groups": 1, "images": 2}
-    assert viewed.about([0, copy])[1]["copies"] == 2
+    assert overview(viewed)["copies"] == {"groups": 1, "images": 2}
+    assert about(viewed, [0, copy])[1]["copies"] == 2
 
 
 def test_files_of_equal_size_are_not_copies_for_that(run, photos):
@@ -80,7 +82,7 @@ def test_files_of_equal_size_are_not_copies_for_that(run, photos):
     found = open_run(run)
     found.survey.start()
     assert found.survey.done.wait(60)
-    assert len(found.copies) == 1
+    assert len(found.duplicates.copies) == 1
 
 
 def test_nearest_images_by_a_plain_loop():
@@ -127,7 +129,7 @@ def test_images_of_parquet_and_of_arrays(tmp_path):
     assert [found.originals.of(row) for row in range(4)] == bytes_of
     found.survey.start()
     assert found.survey.done.wait(60)
-    assert [group.tolist() for group in found.copies] == [[1, 3]]
+    assert [group.tolist() for group in found.duplicates.copies] == [[1, 3]]
 
     pixels = np.random.default_rng(0).integers(0, 256, (4, 8, 8), np.uint8)
     np.save(tmp_path / "pixels.npy", pixels)
@@ -135,7 +137,7 @@ def test_images_of_parquet_and_of_arrays(tmp_path):
     folder = write_run(tmp_path / "b", names, [0, 0, 1, 1], source=tmp_path / "pixels.npy")
     found = open_run(folder)
     np.testing.assert_array_equal(found.originals.of(2)[..., 0], pixels[2])
-    assert found.overview()["is_coarse"]
+    assert overview(found)["is_coarse"]
 
 
 def test_arrays_are_enlarged(serve, tmp_path):
@@ -185,3 +187,21 @@ def test_vectors_with_files_and_without(vector_run, tmp_path):
     assert bare.originals is None
     assert "nothing tells which images they are of" in bare.notes[0]
     assert len(bare.nearest(0)) == 4
+
+
+def test_neighbours_tell_where_the_share_overstates(tmp_path):
+    random = np.random.default_rng(0)
+    features, clusters = random.normal(size=(60, 6)), random.integers(0, 3, 60)
+    names = [f"{row}.jpg" for row in range(60)]
+    found = open_run(write_run(tmp_path / "run", names, clusters, features=features))
+    assert overview(found)["agreement"] is None  # until it is known
+    found.survey.start()
+    assert found.survey.done.wait(60)
+    told = overview(found)
+    assert told["share"] == pytest.approx(0.7)
+    assert told["agreement"] < 0.5  # clusters by chance
+    assert told["overstates"]
+    assert {each["number"] for each in told["clusters"] if each["agreement"] < 0.6} == {0, 1, 2}
+    found.corrections.make({"kind": "merge", "clusters": [0, 1, 2], "into": 0}, "")
+    found.take_corrections()
+    assert overview(found)["agreement"] == 1

@@ -2,6 +2,10 @@
 
 import io
 import json
+import socket
+import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -233,3 +237,32 @@ def test_nothing_is_written_to_the_run_or_its_source(serve, run, photos):
     for path in (*PATHS, "/nearest?row=0", "/groups?kind=copies", "/groups?kind=near", "/map"):
         client.ask(path)
     assert state() == before
+
+
+def test_who_breaks_off_is_no_fault(client, capfd):
+    for sent in (b"GET /overv", b"GET /overview HTTP/1.1\r\nHost: x\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", client.server.server_port)) as connection:
+            connection.sendall(sent)
+            now = struct.pack("ii", 1, 0)  # reset, not closed
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+    assert client.ask("/overview").status == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_the_page_waits_for_no_torch(run):
+    """Which takes seconds and 200 MB, and which only splitting a cluster needs."""
+    look = f"""
+import sys
+from pathlib import Path
+from dcdc.run_folder import RunFolder
+from dcdc.viewer import Answers, ViewServer, open_run
+from dcdc.viewer.server import Request
+viewed = open_run(RunFolder.open(Path({str(run.path)!r})))
+viewed.survey.start()
+assert viewed.survey.done.wait(60)
+with ViewServer(Answers(viewed)) as server:
+    for path in ("/", "/overview", "/rows", "/thumbnail/0"):
+        server.answer(Request("GET", path, {{}}))
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", look], check=True)

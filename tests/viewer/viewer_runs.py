@@ -25,8 +25,9 @@ def write_run(
     features: np.ndarray | None = None,
     confidence: Sequence[float] | None = None,
     n_clusters: int = 3,
+    sample_rows: Sequence[int] | None = None,
 ) -> RunFolder:
-    """`features` are of the first images, n x D."""
+    """`features` are of the first images, n x D; in the sample are those at `sample_rows`."""
     folder = RunFolder.create(path)
     values = {"n_clusters": n_clusters, "data.source": str(source)}
     folder.write_config(to_mapping(with_values(RunConfig(), values)))
@@ -40,8 +41,9 @@ def write_run(
         }
     )
     if features is not None:
+        rows = np.array(range(len(features)) if sample_rows is None else sample_rows)
+        features = features[rows]
         assign = np.full((len(features), n_clusters), 1 / n_clusters, np.float32)
-        rows = np.arange(len(features))
         folder.write_sample(
             {
                 **{"rows": rows, "features": features.astype(np.float16), "assign": assign},

@@ -1,4 +1,4 @@
-"""`dcdc export RUN`: a run's model as one file that runs without dcdc."""
+"""`dcdc export RUN`: a run's model as one file, or its answers for other programs."""
 
 import time
 from contextlib import nullcontext
@@ -8,23 +8,63 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from dcdc.cli.arguments import Run
+from dcdc.cli.arguments import Quiet, Run
 from dcdc.cli.console import say
+from dcdc.cli.taking import (
+    CopyRunTo,
+    FiftyOne,
+    Lightroom,
+    LinkRunTo,
+    Table,
+    Xmp,
+    read_taking,
+    take_of,
+)
 from dcdc.errors import InputError
 from dcdc.export import FORMATS
 from dcdc.nearest_name import nearest
+
+_MODEL = "The model"
 
 
 def export(
     run: Run,
     format_name: Annotated[
-        str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
-    ] = "onnx",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Default model.onnx or .pt2 in RUN.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="onnx, or torch for a torch.export program. Default onnx, where no answers are "
+            "asked for.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Default model.onnx or .pt2 in RUN.", rich_help_panel=_MODEL
+        ),
+    ] = None,
+    copy_to: CopyRunTo = None,
+    link_to: LinkRunTo = None,
+    table: Table = None,
+    xmp: Xmp = None,
+    lightroom: Lightroom = False,
+    fiftyone: FiftyOne = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Write a run's model, with all that an image needs before it, as one file."""
+    """Write a run's answers, as they were corrected, for other programs; or its model, as one file
+    with all that an image needs before it."""
+    taking = read_taking(copy_to, link_to, table, xmp, lightroom, fiftyone)
+    if taking is None or format_name is not None or out is not None:
+        _export_model(run, format_name or "onnx", out)
+    if taking is not None:
+        from dcdc.run_folder import RunFolder
+
+        again = f"the same dcdc export {run}"
+        take_of(RunFolder.open(run), taking, again, quiet=quiet)
+
+
+def _export_model(run: Path, format_name: str, out: Path | None) -> None:
     if format_name not in FORMATS:
         raise InputError(
             f"--format {format_name!r} is not one of {', '.join(FORMATS)}"

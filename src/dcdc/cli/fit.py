@@ -20,7 +20,16 @@ from dcdc.cli.arguments import (
 )
 from dcdc.cli.console import note, note_pairs, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
+from dcdc.cli.taking import (
+    CopyRunTo,
+    FiftyOne,
+    Lightroom,
+    LinkRunTo,
+    Table,
+    Xmp,
+    read_taking,
+    take_of,
+)
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
 from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted, PeerLostError
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
     from dcdc.metrics.cluster_number import ClusterNumber
-    from dcdc.prediction.sorting import Files, Sorting
+    from dcdc.prediction.taking import Taking
     from dcdc.prepare.cluster_number import NumberRange
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
@@ -96,8 +105,12 @@ def fit(
     baseline: Annotated[
         list[str] | None, typer.Option(help="Score another method beside, as k-means; repeatable.")
     ] = None,
-    copy_to: CopyTo = None,
-    link_to: LinkTo = None,
+    copy_to: CopyRunTo = None,
+    link_to: LinkRunTo = None,
+    table: Table = None,
+    xmp: Xmp = None,
+    lightroom: Lightroom = False,
+    fiftyone: FiftyOne = None,
     report: Report = True,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files, too.")
@@ -121,7 +134,7 @@ def fit(
     }
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other: choose one")
-    sorting = read_sorting(copy_to, link_to)
+    taking = read_taking(copy_to, link_to, table, xmp, lightroom, fiftyone)
     if tensorboard:
         require_tensorboard()
 
@@ -150,7 +163,7 @@ def fit(
         ExitStack() as held,
         _telling_what_is_left(run_path, lambda: folder),
     ):
-        manner = _Manner(quiet, methods, tensorboard, report, processes, sorting)
+        manner = _Manner(quiet, methods, tensorboard, report, processes, taking)
 
         def claim() -> bool:
             """Takes the folder, before minutes go into reading images; whether its run goes on."""
@@ -219,8 +232,8 @@ class _Manner:
     tensorboard: bool
     report: bool
     processes: "Processes"
-    sorting: "Sorting | None" = None
-    """Of the image files, once they have their clusters."""
+    taking: "Taking | None" = None
+    """What is left of the answers beside the run folder."""
 
     def read(self, data: "DataConfig", **how: Any) -> "Data":
         from dcdc.cli.reading import read_configured
@@ -309,10 +322,8 @@ def _train(
     from dcdc.cli.progress import watching
     from dcdc.run import run
 
-    files: Files | None = None
-    if manner.sorting is not None and folder is not None:
-        assert config.n_clusters is not None
-        files = check_sorting_of(manner.sorting, config.data, image_set, config.n_clusters)
+    if manner.taking is not None and folder is not None:
+        _check_taking(manner.taking, config, image_set)
     try:
         with ExitStack() as watchers:
             shown = watchers.enter_context(watching(quiet=manner.quiet, expected=expected))
@@ -345,8 +356,20 @@ def _train(
 
         report_file = write_report(folder, image_set)
     _show(result, folder, report_file)
-    if manner.sorting is not None and files is not None:
-        sort_run(folder, files, manner.sorting, quiet=manner.quiet)
+    if manner.taking is not None:
+        again = f"dcdc export {folder.path} with the same options"
+        take_of(folder, manner.taking, again, quiet=manner.quiet)
+
+
+def _check_taking(taking: "Taking", config: "RunConfig", image_set: "Data") -> None:
+    """Before minutes go into training."""
+    from dcdc.config import flat
+    from dcdc.prediction.run_files import run_files
+    from dcdc.prediction.taking import check_taking
+
+    assert config.n_clusters is not None
+    files = run_files(flat(config), image_set.names) if taking.needs_files else None
+    check_taking(taking, files, config.n_clusters)
 
 
 def _way_on(run_path: Path) -> str:
@@ -468,7 +491,7 @@ def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) ->
     health = metrics["health"]
     say(
         f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
-        f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
+        f"{min(health['sizes'])} to {max(health['sizes'])}, mean share "
         f"{health['mean_confidence']:.2f}"
     )
     say(

@@ -9,7 +9,7 @@ import typer
 from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.cli.sorted_files import CopyTo, LinkTo, read_sorting, tell_sorted
+from dcdc.cli.taking import CopyTo, LinkTo, read_sorting
 from dcdc.counted import counted
 from dcdc.errors import InputError
 
@@ -152,6 +152,7 @@ def _show(
     predicted: "Predicted", out: Path, features: Path | None, sorting: "Sorting | None"
 ) -> None:
     from dcdc.cli.reading import tell_skipped
+    from dcdc.prediction.sorting import sorted_line
 
     if predicted.n_images is None:
         say(f"an earlier start had done all: {out}")
@@ -170,4 +171,4 @@ def _show(
     if features is not None:
         say(f"features: {features}")
     if sorting is not None and predicted.sorted is not None:
-        tell_sorted(predicted.sorted, sorting)
+        say(sorted_line(predicted.sorted, sorting))

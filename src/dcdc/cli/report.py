@@ -9,6 +9,7 @@ import typer
 
 from dcdc.cli.arguments import Quiet
 from dcdc.cli.console import note, say
+from dcdc.cli.edits_file import EditsFile, take_edits
 from dcdc.errors import InputError
 from dcdc.stored.reading import DamagedFileError
 
@@ -32,6 +33,7 @@ def report(
         Path | None,
         typer.Option(help="Names of the clusters, as the page saves them; kept in the run folder."),
     ] = None,
+    edits: EditsFile = None,
     quiet: Quiet = False,
 ) -> None:
     """Rebuild the report and figures of a finished run, or compare several runs."""
@@ -46,10 +48,15 @@ def report(
             )
         folder = RunFolder.open(runs[0])
         with folder.writing():
+            if edits is not None:
+                take_edits(folder, edits)
             _report(folder, names, quiet)
         return
-    if names is not None:
-        raise InputError("--names is for the report of one run: the clusters of another are others")
+    for flag, file in (("--names", names), ("--edits", edits)):
+        if file is not None:
+            raise InputError(
+                f"{flag} is for the report of one run: the clusters of another are others"
+            )
     out = out or _page_of(runs)
     if out.suffix != ".html":
         raise InputError(f"--out {out} must end in .html")

@@ -6,12 +6,14 @@ import typer
 
 from dcdc.cli.arguments import Run
 from dcdc.cli.console import note, say
+from dcdc.cli.edits_file import EditsFile, take_edits
 
 _FIRST_PAGE_SECONDS = 2
 
 
 def view(
     run: Run,
+    edits: EditsFile = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0: one that is free.")
     ] = 0,
@@ -19,12 +21,15 @@ def view(
         bool, typer.Option("--browser/--no-browser", help="Open it, or print the address alone.")
     ] = True,
 ) -> None:
-    """Look at every image of a finished run on a local page."""
+    """Look at every image of a finished run on a local page, and correct its clusters."""
     from dcdc.data.decode import quiet_pillow
     from dcdc.run_folder import RunFolder
     from dcdc.viewer import Answers, ViewServer, open_run
 
-    viewed = open_run(RunFolder.open(run))
+    folder = RunFolder.open(run)
+    if edits is not None:
+        take_edits(folder, edits)
+    viewed = open_run(folder)
     for each in viewed.notes:
         note(f"note: {each}")
     with quiet_pillow(), ViewServer(Answers(viewed), port) as server:

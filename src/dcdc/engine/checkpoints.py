@@ -11,9 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from dcdc.config.renamed import has_predictor, upgraded_weights
 from dcdc.runtime.atomic_files import atomic_folder, remove_leftovers, write_text
@@ -29,6 +27,9 @@ from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError, opened_regular, sealed
 from dcdc.stored.schema import Unfit
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 CHECKPOINTS = "checkpoint"
 """The folder of a run's checkpoints."""
 FORMAT = 2
@@ -43,7 +44,7 @@ class Checkpoint:
     """Finished epochs."""
     step: int
     """Finished steps of the next epoch."""
-    tensors: dict[str, torch.Tensor]
+    tensors: "dict[str, Tensor]"
     extra: dict[str, Any]
 
 

@@ -112,6 +112,8 @@ def _after(edit: Edit, before: Corrected, answers: RunAnswers) -> Corrected:
         _require_clusters([*edit["clusters"], edit["into"]], n_clusters)
         before.clusters[np.isin(before.clusters, edit["clusters"])] = edit["into"]
         return before
+    if kind == "split":
+        return _split(edit, before, answers)
     rows = _rows(edit["images"], answers)
     if kind in ("together", "apart"):
         if len(rows) < 2:
@@ -125,6 +127,24 @@ def _after(edit: Edit, before: Corrected, answers: RunAnswers) -> Corrected:
     before.clusters[rows] = to
     before.placed[rows] = True
     return replace(before, n_clusters=max(n_clusters, to + 1))
+
+
+def _split(edit: Edit, before: Corrected, answers: RunAnswers) -> Corrected:
+    """Every part is a new cluster; images that are in none stay. Nobody looked at each of them, so
+    none counts as placed."""
+    cluster, n_clusters = edit["cluster"], before.n_clusters
+    _require_clusters([cluster], n_clusters)
+    if not edit["parts"]:
+        raise InputError("a split needs a part or more")
+    for number, part in enumerate(edit["parts"], n_clusters):
+        rows = _rows(part, answers)
+        if not rows:
+            raise InputError("a part of a split holds no image")
+        for row in rows:
+            if before.clusters[row] != cluster:
+                raise InputError(f"image {row} is not in cluster {cluster}, or in two of its parts")
+            before.clusters[row] = number
+    return replace(before, n_clusters=n_clusters + len(edit["parts"]))
 
 
 def _require_clusters(numbers: Sequence[int], n_clusters: int) -> None:

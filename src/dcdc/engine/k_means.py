@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.runtime.device import library_threads
+from dcdc.runtime.library_threads import library_threads
 
 MOST_DIRECTIONS = 64
 """Of unit features, in which their K-Means looks: the same centres in a tenth of the time."""

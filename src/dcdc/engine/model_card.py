@@ -17,7 +17,7 @@ _USE = """\
 
 The model sorts {what} like those it was trained on into {n_clusters} clusters. A cluster is what
 the network found alike: no class that somebody defined, and its number means nothing. {one} of
-another kind gets a cluster and a confidence all the same. Look at the clusters before you name
+another kind gets a cluster and a high share all the same. Look at the clusters before you name
 them, and score them against labels where a decision hangs on them."""
 
 
@@ -134,7 +134,7 @@ def _scores(metrics: Mapping[str, Any] | None) -> str:
     if health:
         lines += [
             "",
-            f"{health['active_clusters']} clusters in use, mean confidence "
+            f"{health['active_clusters']} clusters in use, mean softmax share "
             f"{health['mean_confidence']:.2f}.",
         ]
     return "\n".join(lines)

@@ -8,9 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from dcdc.config.keys import flatten
 from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
@@ -26,6 +24,9 @@ from dcdc.runtime.tensor_files import (
 from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError, sealed
 from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 CONFIG = files.CONFIG.name
 WEIGHTS = "model.safetensors"
@@ -95,12 +96,12 @@ def weights_note(
     }
 
 
-def write_weights(path: Path, network: nn.Module, note: Mapping[str, Any]) -> None:
+def write_weights(path: Path, network: "nn.Module", note: Mapping[str, Any]) -> None:
     with atomic_file(path) as temporary:
         save_tensors(temporary, network.state_dict(), note)
 
 
-def read_weights(path: Path, config: Mapping[str, Any]) -> dict[str, Tensor]:
+def read_weights(path: Path, config: Mapping[str, Any]) -> "dict[str, Tensor]":
     """Those of a network with `config`: of one with other settings they are refused."""
     try:
         tensors, note = load_tensors(path)

@@ -16,7 +16,7 @@ from dcdc.data.store import Store
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.discriminant import FLOOR, discriminant_directions
 from dcdc.networks.patches import N_FEATURES, N_PATCHES, PatchBackbone, even_patches
-from dcdc.runtime.device import library_threads
+from dcdc.runtime.library_threads import library_threads
 from dcdc.runtime.seeding import derive_generator
 
 MOST_IMAGES = 10_000

@@ -16,6 +16,9 @@ from dcdc.runtime.seeding import derive_generator, derive_seed
 
 MOST_IMAGES = 5_000
 MOST_VIEWS = 300
+MOST_BYTES = 256 * 2**20
+"""Of the features of all images."""
+_ROWS_AT_ONCE = 2**14
 
 
 class Sample(NamedTuple):
@@ -55,15 +58,34 @@ def take_sample(
         perturbed = model.assign_perturbed(
             store, rows[viewed], perturbed_copy, generator
         ).probabilities
-    largest = np.finfo(np.float16).max
     return Sample(
         rows=rows,
-        features=features.clip(-largest, largest).astype(np.float16),
+        features=_halved(features),
         assign=assigned.probabilities,
         view_rows=rows[viewed],
         view_assign=assigned.probabilities[viewed],
         view_assign_perturbed=perturbed,
     )
+
+
+def every_feature(
+    model: TrainedModel, store: Store, *, most_bytes: int = MOST_BYTES
+) -> np.ndarray | None:
+    """N x D float16, of every image that is answered; None where the sample has them all, where the
+    source holds them, and where they are too many to keep."""
+    n_images, n_features = store.n_answered, model.network.n_features
+    if model.takes_vectors or n_images <= MOST_IMAGES or n_images * n_features * 2 > most_bytes:
+        return None
+    found = np.empty((n_images, n_features), np.float16)
+    for start in range(0, n_images, _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, n_images))
+        found[rows] = _halved(model.features_of(store, rows))
+    return found
+
+
+def _halved(features: np.ndarray) -> np.ndarray:
+    largest = np.finfo(np.float16).max
+    return features.clip(-largest, largest).astype(np.float16)
 
 
 def choose_rows(n_images: int, most: int, seed: int) -> np.ndarray:

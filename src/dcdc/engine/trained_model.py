@@ -104,7 +104,7 @@ class TrainedModel:
         return f"<pre>{escape(repr(self))}</pre>{html}"
 
     def show_clusters(self, per_cluster: int = 8) -> Any:
-        """The images that each cluster is surest of: pictures in a notebook, elsewhere a table."""
+        """Images of each cluster, half by chance: pictures in a notebook, elsewhere a table."""
         return self._displayed().gallery(per_cluster)
 
     def report(self, path: str | Path | None = None) -> Path:

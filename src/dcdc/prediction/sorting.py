@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.counted import counted
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import copy_new, place
 
@@ -55,6 +56,13 @@ class Sorted:
     n_placed: int
     n_there: int
     """Left by an earlier start."""
+
+
+def sorted_line(done: Sorted, sorting: Sorting) -> str:
+    """What to say of it."""
+    how = "linked" if sorting.by_link else "copied"
+    there = f", {done.n_there:,} there already" if done.n_there else ""
+    return f"{counted(done.n_placed, 'file')} {how}{there}: {sorting.folder}"
 
 
 def cluster_folders(n_clusters: int, names: Mapping[int, str]) -> list[str]:

@@ -16,7 +16,14 @@ from dcdc.data.pictures import Pictures, missing_pictures
 from dcdc.errors import InputError
 from dcdc.printable import shown
 from dcdc.report.facts import ClusterFacts
-from dcdc.report.gallery import is_coarse, shown_clusters, thumbnail_uri, typical_images
+from dcdc.report.gallery import (
+    is_coarse,
+    once,
+    random_images,
+    shown_clusters,
+    thumbnail_uri,
+    typical_images,
+)
 from dcdc.report.rendering import render
 
 PER_CLUSTER = 8
@@ -32,7 +39,7 @@ class _Shown(NamedTuple):
 class _Row(NamedTuple):
     title: str
     says: list[str]
-    pictures: list[_Shown]
+    groups: list[tuple[str, list[_Shown]]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +75,7 @@ class ClusterGallery:
         if self.cluster_names:
             table.add_column("name", no_wrap=True, max_width=20)
         table.add_column(self.things, justify="right")
-        table.add_column("confidence", justify="right")
+        table.add_column("share", justify="right")
         if has_classes:
             table.add_column("mostly", no_wrap=True, max_width=20)
         table.add_column("surest", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -118,7 +125,7 @@ class ClusterGallery:
                 self.cluster_names.get(cluster.number) or f"cluster {cluster.number}",
                 [
                     f"{cluster.size:,} {self.things}",
-                    f"confidence {cluster.mean_confidence:.2f}",
+                    f"share {cluster.mean_confidence:.2f}",
                     *([] if cluster.main_class is None else [f"mostly {_mostly(cluster)}"]),
                 ],
                 self._pictures_of(cluster),
@@ -126,15 +133,25 @@ class ClusterGallery:
             for cluster in shown_clusters(self.clusters)
         ]
 
-    def _pictures_of(self, cluster: ClusterFacts) -> list[_Shown]:
+    def _pictures_of(self, cluster: ClusterFacts) -> list[tuple[str, list[_Shown]]]:
+        """Half of them by chance: the surest alone would flatter."""
         if self.pictures is None:
             return []
-        positions = typical_images(cluster, self.per_cluster)
+        n_surest = self.per_cluster // 2
+        by_chance = random_images(cluster, 0, 2 * (self.per_cluster - n_surest))
+        kinds = {
+            "by chance": once(by_chance, self.pictures, self.per_cluster - n_surest),
+            "highest share": once(typical_images(cluster, 2 * n_surest), self.pictures, n_surest),
+        }
+        return [(title, self._shown(positions)) for title, positions in kinds.items() if positions]
+
+    def _shown(self, positions: list[int]) -> list[_Shown]:
+        assert self.pictures is not None
         found = gather_rows(self.pictures, np.array(positions))
         return [
             _Shown(
                 thumbnail_uri(picture, _SIDE),
-                f"{self.names[position]}, confidence {self.confidence[position]:.2f}",
+                f"{self.names[position]}, share {self.confidence[position]:.2f}",
             )
             for picture, position in zip(found, positions, strict=True)
         ]

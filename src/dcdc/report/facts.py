@@ -5,6 +5,7 @@ Shapes: N images, n of the sample, v of its views, D features, K clusters.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.errors import InputError
+from dcdc.labels import are_folders
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
@@ -73,6 +75,15 @@ class RunFacts:
     def source(self) -> str:
         """What the images came from; empty for a run that was handed arrays."""
         return str(self.config.get("data.source") or "")
+
+    @cached_property
+    def classes_are_folders(self) -> bool:
+        """Whether what stands for classes are sub-folders, which may mean something else."""
+        return self.targets is not None and are_folders(self.targets.tolist(), self.names)
+
+    @property
+    def class_word(self) -> str:
+        return "sub-folder" if self.classes_are_folders else "class"
 
     @property
     def warnings(self) -> list[str]:
@@ -158,6 +169,8 @@ class ClusterFacts:
     mean_confidence: float  # 0 for an empty cluster
     purity: float | None = None
     main_class: str | None = None
+    agreement: float | None = None
+    """Of its images' neighbours, the share that is in it, too; where features tell."""
 
     @property
     def size(self) -> int:

@@ -130,7 +130,7 @@ def _encoded(figure: Figure, kind: str) -> bytes:
         # A class name in a script that the font lacks is drawn as boxes: no cause for noise.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         _lay_out(figure)
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+        figure.savefig(buffer, format=kind, dpi=max(DPI, figure.dpi), metadata=metadata)
     content = buffer.getvalue()
     return _NOT_IN_XML.sub(_written_out, content) if kind == "svg" else content
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dcdc.data.mapped import gather_rows
-from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
+from dcdc.data.pictures import FilePictures, Pictures, missing_pictures, pictures_of
 from dcdc.metrics.provenance import mark, of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
+from dcdc.report.agreement import OVERSTATED, with_agreement
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
 from dcdc.report.facts import (
     ClusterFacts,
@@ -26,19 +25,27 @@ from dcdc.report.facts import (
 )
 from dcdc.report.figures import Picture, write_figure, write_picture
 from dcdc.report.gallery import (
-    LATER,
-    LATER_UNCERTAIN,
     MAX_CLUSTERS,
+    PRINT_SIDE,
+    SIDE,
+    UNCERTAIN,
     draw_gallery,
-    least_certain_images,
+    is_coarse,
     most_uncertain_images,
-    shown_clusters,
-    thumbnail_uri,
-    typical_images,
+    once,
+    printed_images,
 )
 from dcdc.report.map_figure import draw_map
 from dcdc.report.map_layout import layout_of
-from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
+from dcdc.report.page_data import MapPoints, as_script, page_data
+from dcdc.report.page_gallery import (
+    KINDS,
+    best_pictures,
+    gallery_rows,
+    later_images,
+    shown_rows,
+    thumbnails,
+)
 from dcdc.report.panels import panels
 from dcdc.report.rendering import duration, render, script_of
 from dcdc.report.reproduce import command, config_lines
@@ -57,20 +64,6 @@ _STATIC_MAP = 1_500_000  # characters; a heavier picture of the map is left to i
 
 
 @dataclass(frozen=True)
-class Thumbnail:
-    uri: str | None
-    says: str
-    captions: list[str]
-
-
-@dataclass(frozen=True, eq=False)
-class GalleryRow:
-    cluster: ClusterFacts
-    typical: list[Thumbnail]
-    uncertain: list[Thumbnail]
-
-
-@dataclass(frozen=True)
 class ScoreRow:
     method: str
     scores: list[tuple[str, bool]]  # text, whether it is the best of its column
@@ -84,29 +77,53 @@ def render_page(
     images: Pictures | None,
     no_gallery: str | None,
     points: MapPoints | None = None,
+    larger: Pictures | None = None,
+    agreement: float | None = None,
+    answers: str = "",
+    n_edits: int = 0,
 ) -> str:
-    """`pictures` by the stem of their files; `no_gallery` says why there is none."""
+    """`pictures` by the stem of their files; `no_gallery` says why there is none; `larger`: the
+    images at a size for galleries, where there is a better one than that of `images`;
+    `agreement`: of neighbours, where features tell; `answers`: the digest of what corrections are
+    of; `n_edits`: how many were made elsewhere."""
+    larger = images if larger is None else larger
     in_use = [cluster for cluster in clusters if cluster.size]
     confusion = _confusion(facts)
-    later = _later(facts, in_use) if images is not None else {}
-    data = page_data(facts, in_use, images=images, points=points, later=later, confusion=confusion)
-    script = script_of("shared.js", "report.js")
+    later = later_images(facts, in_use, images) if images is not None else {}
+    gallery = gallery_rows(facts, in_use, images, larger)
+    least_clear = most_uncertain_images(facts.certainty, 2 * UNCERTAIN)
+    uncertain = thumbnails(facts, larger, once(least_clear, images, UNCERTAIN))
+    data = page_data(
+        facts,
+        in_use,
+        images=images,
+        points=points,
+        later=later,
+        kinds=KINDS,
+        confusion=confusion,
+        shown=[*shown_rows(gallery), *(it.row for it in uncertain)],
+        answers=answers,
+    )
+    script = script_of("shared.js", "report.js", "corrections.js")
     stems = [*pictures, *(["clusters"] if images is not None else [])]
     static_map = pictures.get("map")
     return render(
         "report.html",
         facts=facts,
         n_images=f"{facts.metrics['n_images']:,}",
-        headline=_headline(facts, clusters),
+        headline=_headline(facts, clusters, agreement),
+        share=float(facts.confidence.mean()),
+        agreement=agreement,
+        overstates=agreement is not None and facts.confidence.mean() - agreement > OVERSTATED,
         details=_details(facts),
         score_columns=list(_SCORE_COLUMNS.values()),
         score_rows=_score_rows(facts.metrics),
         pictures=pictures,
         panels=panels(),
-        gallery=_gallery(facts, in_use, images),
+        gallery=gallery,
         n_empty=len(clusters) - len(in_use),
         n_first=MAX_CLUSTERS,
-        coarse=data["coarse"],
+        coarse=larger is not None and is_coarse(larger.shape[1]),
         no_gallery=no_gallery,
         n_on_map=0 if points is None else len(points.rows),
         layouts=[] if points is None else list(points.layouts),
@@ -115,7 +132,8 @@ def render_page(
         and len(static_map.light) + len(static_map.dark) <= _STATIC_MAP,
         confusion=None if confusion is None else _confusion_rows(confusion),
         confusion_clusters=[] if confusion is None else confusion.clusters,
-        uncertain=_thumbnails(facts, images, most_uncertain_images(facts.certainty)),
+        uncertain=uncertain,
+        n_edits=n_edits,
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
         config_lines=config_lines(facts),
@@ -128,11 +146,13 @@ def render_page(
         script_hash=script.known_by,
         mark=mark(facts.backbone),
         # Last: all pictures have been asked for.
-        missing_pictures=missing_pictures(images, facts.names),
+        missing_pictures=missing_pictures(larger, facts.names),
     )
 
 
-def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, str]]:
+def _headline(
+    facts: RunFacts, clusters: list[ClusterFacts], agreement: float | None
+) -> list[tuple[str, str]]:
     """The figures that a person asks for first."""
     metrics = facts.metrics
     n_in_use = sum(cluster.size > 0 for cluster in clusters)
@@ -144,7 +164,8 @@ def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, 
         (facts.things, f"{metrics['n_images']:,}"),
         ("clusters", n_clusters),
         *((_SCORE_COLUMNS[key], f"{scores[key]:.3f}") for key in _SCORE_COLUMNS if key in scores),
-        ("confidence", f"{facts.confidence.mean():.3f}"),
+        ("softmax share", f"{facts.confidence.mean():.3f}"),
+        *([] if agreement is None else [("neighbours agree", f"{agreement:.3f}")]),
         ("training time", duration(metrics["training_seconds"])),
     ]
 
@@ -201,55 +222,6 @@ def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     ]
 
 
-def _thumbnails(facts: RunFacts, images: Pictures | None, positions: list[int]) -> list[Thumbnail]:
-    if images is None:
-        return [_thumbnail(facts, None, position) for position in positions]
-    shown = gather_rows(images, np.array(positions, dtype=np.int64))
-    return [
-        _thumbnail(facts, image, position) for image, position in zip(shown, positions, strict=True)
-    ]
-
-
-def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) -> Thumbnail:
-    says = f"{short_name(facts.names[position])}, confidence {facts.confidence[position]:.2f}"
-    if facts.targets is not None:
-        says += f", class {facts.targets[position]}"
-    captions = [f"cluster {facts.assignments[position]}, {facts.confidence[position]:.2f}"]
-    if facts.runner_up is not None and facts.runner_up_confidence is not None:
-        second = f"{facts.runner_up[position]}, {facts.runner_up_confidence[position]:.2f}"
-        says += f", next cluster {second}"
-        captions.append(f"next {second}")
-    return Thumbnail(None if image is None else thumbnail_uri(image), says, captions)
-
-
-def _gallery(
-    facts: RunFacts, in_use: list[ClusterFacts], images: Pictures | None
-) -> list[GalleryRow]:
-    """Every cluster that has images; pictures for the first ones, the script adds the others'."""
-    shown = [] if images is None else shown_clusters(in_use)
-    certainty = facts.certainty
-    rows = [
-        GalleryRow(
-            cluster,
-            _thumbnails(facts, images, typical_images(cluster)),
-            _thumbnails(facts, images, least_certain_images(cluster, certainty)),
-        )
-        for cluster in shown
-    ]
-    return rows + [GalleryRow(cluster, [], []) for cluster in in_use[len(shown) :]]
-
-
-def _later(facts: RunFacts, in_use: list[ClusterFacts]) -> dict[int, tuple[list[int], list[int]]]:
-    certainty = facts.certainty
-    return {
-        cluster.number: (
-            typical_images(cluster, LATER),
-            least_certain_images(cluster, certainty, LATER_UNCERTAIN, LATER),
-        )
-        for cluster in in_use[MAX_CLUSTERS:]
-    }
-
-
 def _confusion(facts: RunFacts) -> Confusion | None:
     if facts.targets is None or len(set(facts.targets.tolist())) > MAX_CLASSES:
         return None
@@ -266,7 +238,7 @@ def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, flo
 
 
 def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Path:
-    facts = read_facts(folder)
+    facts, answers = read_facts(folder), folder.read_answers()
     clusters = describe_clusters(facts)
     pictures = {
         name: write_picture(partial(panel.draw, facts), folder.figures, name)
@@ -278,20 +250,43 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
             partial(draw_confusion, confusion), folder.figures, "confusion"
         )
     sample = read_sample(folder)
-    points = None
+    points = agreement = None
     if sample is not None:
+        agreement, clusters = with_agreement(facts, clusters, sample)
         layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
         points = MapPoints(sample.rows, layouts)
         pictures |= _sample_pictures(folder, facts, sample, points)
     images, no_gallery = pictures_for(facts, image_set)
+    larger = None
     if images is not None:
         # The page shows the images themselves; the figure is for print.
-        write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
+        larger = best_pictures(facts, images, SIDE)
+        _write_gallery(folder, facts, clusters, images)
     page = render_page(
-        facts, clusters, pictures, images=images, no_gallery=no_gallery, points=points
+        facts,
+        clusters,
+        pictures,
+        images=images,
+        no_gallery=no_gallery,
+        points=points,
+        larger=larger,
+        agreement=agreement,
+        answers=answers.digest,
+        n_edits=len(folder.read_edits(answers).made),
     )
     write_text(folder.report_file, page)
     return folder.report_file
+
+
+def _write_gallery(
+    folder: "RunFolder", facts: RunFacts, clusters: list[ClusterFacts], images: Pictures
+) -> None:
+    chosen = printed_images(clusters, images, int(facts.metrics["seed"]))
+    larger = best_pictures(facts, images, PRINT_SIDE)
+    if isinstance(larger, FilePictures):  # all at once: rows of a table are then read once
+        rows = [row for _, kinds in chosen for kind in kinds for row in kind]
+        larger.gather(np.array(rows, int))
+    write_figure(partial(draw_gallery, clusters, chosen, larger), folder.figures, "clusters")
 
 
 def pictures_for(facts: RunFacts, image_set: "Data | None") -> tuple[Pictures | None, str | None]:

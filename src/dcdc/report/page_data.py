@@ -37,10 +37,15 @@ def page_data(
     *,
     images: Pictures | None,
     points: MapPoints | None,
-    later: Mapping[int, tuple[list[int], list[int]]],
+    later: Mapping[int, Sequence[list[int]]],
+    kinds: Sequence[str],
     confusion: Confusion | None,
+    shown: Sequence[int] = (),
+    answers: str = "",
 ) -> dict[str, Any]:
-    """`later`: typical and least certain images, by cluster, of those that the script shows."""
+    """`later`: images by cluster, of those that the script shows, a list for each of `kinds`;
+    `shown`: images that a person may say something of; `answers`: the digest of what corrections
+    are of."""
     classes = None if facts.targets is None else sorted(set(facts.targets.tolist()))
     return {
         "n_clusters": facts.n_clusters,
@@ -55,6 +60,13 @@ def page_data(
             for cluster in clusters
         },
         "classes": classes,
+        "class_word": facts.class_word,
+        "answers": answers,
+        "shown": {
+            str(row): {"name": facts.names[row], "cluster": int(facts.assignments[row])}
+            for row in sorted(set(shown))
+        },
+        "kinds": kinds,
         "colours": {"light": LIGHT.many_colours, "dark": DARK.many_colours},
         "coarse": images is not None and is_coarse(images.shape[1]),
         "map": None if points is None else _map(facts, classes, images, points),
@@ -115,7 +127,7 @@ def _later(
     facts: RunFacts,
     classes: list[str] | None,
     images: Pictures | None,
-    later: Mapping[int, tuple[list[int], list[int]]],
+    later: Mapping[int, Sequence[list[int]]],
 ) -> dict[str, Any] | None:
     if images is None or not later:
         return None

@@ -72,19 +72,6 @@ def cpu_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-@contextmanager
-def library_threads() -> Iterator[None]:
-    """NumPy's and scikit-learn's threads inside the block are as many as torch's.
-
-    Whether `cpu_threads` reaches them by itself depends on which library was imported first, and
-    K-Means adds up in another order with another number of threads: a seed had two answers.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(torch.get_num_threads()):
-        yield
-
-
 def usual_precision(device: torch.device) -> Literal["bfloat16", "float32"]:
     """Of products, where nobody says."""
     return "bfloat16" if device.type == "cuda" else "float32"

@@ -1,4 +1,7 @@
-"""Tensors on disk by safetensors: never pickle, and a full disk is an OSError as everywhere."""
+"""Tensors on disk by safetensors: never pickle, and a full disk is an OSError as everywhere.
+
+torch is imported when a tensor is: who reads the rest of a run folder does not wait for it.
+"""
 
 import errno
 import hashlib
@@ -6,15 +9,15 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save, save_file
-from torch import Tensor
 
 from dcdc.stored.reading import CHECKSUM, opened_regular, parse_json
 from dcdc.stored.schema import Unfit
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _NOTE = "dcdc"
 
@@ -24,10 +27,12 @@ class DamagedTensorFileError(Exception):
 
 
 def save_tensors(
-    path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None
+    path: Path, tensors: "Mapping[str, Tensor]", note: Mapping[str, Any] | None = None
 ) -> None:
     """With a `note`, plain values, goes a check sum of all there is; without, the caller keeps
     one."""
+    from safetensors.torch import save_file
+
     on_host = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = None
     if note is not None:  # one entry: safetensors writes several in any order
@@ -43,7 +48,7 @@ def save_tensors(
         raise OSError(code, str(error), str(path)) from None
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_tensors(path: Path) -> "tuple[dict[str, Tensor], dict[str, Any]]":
     """And their note. A file of an older version has no check sum."""
     try:
         opened_regular(path).close()
@@ -63,13 +68,15 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, note
 
 
-def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+def not_finite(tensors: "Mapping[str, Tensor]") -> str | None:
     """The name of the first tensor that holds NaN or infinity."""
     floats = ((name, each) for name, each in tensors.items() if each.is_floating_point())
     return next((name for name, each in floats if not each.isfinite().all()), None)
 
 
-def _checksum(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> str:
+def _checksum(tensors: "Mapping[str, Tensor]", note: Mapping[str, Any]) -> str:
+    import torch
+
     digest = hashlib.sha256(json.dumps(note).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
@@ -77,9 +84,13 @@ def _checksum(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def tensors_to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+def tensors_to_bytes(tensors: "Mapping[str, Tensor]") -> bytes:
+    from safetensors.torch import save
+
     return save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
 
 
-def tensors_from_bytes(content: bytes) -> dict[str, Tensor]:
+def tensors_from_bytes(content: bytes) -> "dict[str, Tensor]":
+    from safetensors.torch import load
+
     return load(content)

@@ -6,7 +6,7 @@ taken out of) is checked by its schema alone. What can be made again is, where i
 
 import pyarrow as pa
 
-from dcdc.stored.arrays import Array, StoredArrays
+from dcdc.stored.arrays import Array, StoredArrays, StoredRows
 from dcdc.stored.reading import MIB, StoredCsv, StoredFile, StoredJson, StoredLines
 from dcdc.stored.schema import (
     Anything,
@@ -112,7 +112,8 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
-_EDITED = Record({"images": ListOf(Row((Whole(), Text())))})
+_IMAGES = ListOf(Row((Whole(), Text())))
+_EDITED = Record({"images": _IMAGES})
 EDITS = StoredJson(
     "edits.json",
     Record(
@@ -123,7 +124,8 @@ EDITS = StoredJson(
                     {
                         "name": Record({"cluster": Whole(), "name": Text()}, {"before": Text()}),
                         "merge": Record({"clusters": ListOf(Whole()), "into": Whole()}),
-                        "move": Record({**_EDITED.needed, "to": Whole()}),
+                        "move": Record({"images": _IMAGES, "to": Whole()}),
+                        "split": Record({"cluster": Whole(), "parts": ListOf(_IMAGES)}),
                         **dict.fromkeys(("outside", "together", "apart"), _EDITED),
                     }
                 )
@@ -178,6 +180,13 @@ SAMPLE = StoredArrays(
     "remove it, or make it again by dcdc report",
 )
 
+FEATURES = StoredRows(
+    "features.npz",
+    {"features": Array("f", ("N", "D"))},
+    "remove it, and the features of the sample are taken",
+)
+"""Of every image, where the sample has some of them alone."""
+
 REFERENCE = StoredArrays(
     "reference.npz",
     {"features": Array("f", ("n", "D"))},
@@ -226,7 +235,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
+        *(FEATURES, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }

@@ -1,18 +1,16 @@
 """From a run folder and its source to a run that can be looked at; nothing in either is changed."""
 
-from dcdc.data.image_set import ImageSet
-from dcdc.data.listing import Listing
-from dcdc.data.load_data import find_data
-from dcdc.data.sources import readable
-from dcdc.data.vector_rows import Reading
+import pyarrow as pa
+
+from dcdc.data.found_again import Found, find_again
 from dcdc.data.vector_set import VectorSet
-from dcdc.engine.edits import RunAnswers
 from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.map_layout import kept_layout
 from dcdc.run_folder import RunFolder
 from dcdc.stored.reading import DamagedFileError
 from dcdc.viewer.corrections import Corrections
+from dcdc.viewer.kept_features import kept_features
 from dcdc.viewer.originals import Originals, originals_of
 from dcdc.viewer.viewed_run import ViewedRun
 
@@ -20,8 +18,7 @@ from dcdc.viewer.viewed_run import ViewedRun
 def open_run(folder: RunFolder) -> ViewedRun:
     """Of a finished run; what of it cannot be shown stands in its notes."""
     facts = read_facts(folder)
-    answers = RunAnswers(facts.names, facts.assignments, facts.n_clusters)
-    corrections = Corrections(folder, answers)
+    corrections = Corrections(folder, folder.read_answers())
     found, why = _source(facts)
     notes = [] if why is None else [why]
     originals: Originals | None = None
@@ -40,23 +37,23 @@ def open_run(folder: RunFolder) -> ViewedRun:
         if layouts is None:
             notes.append("There is no map yet: dcdc report makes it")
     vectors = found if isinstance(found, VectorSet) else None
+    features = kept_features(folder, facts, sample, vectors)
+    pa.default_memory_pool().release_unused()  # tables that were read, some 40 MB of 100,000 images
     return ViewedRun(
-        facts, corrections, originals, notes, sample=sample, vectors=vectors, layouts=layouts
+        facts, corrections, originals, notes, sample=sample, features=features, layouts=layouts
     )
 
 
-def _source(facts: RunFacts) -> tuple[ImageSet | Listing | VectorSet | None, str | None]:
-    """As it lies there, not brought to a size; or none, and why."""
+def _source(facts: RunFacts) -> tuple[Found | None, str | None]:
+    """As it lies there; or none, and why."""
     if not facts.source:
         return None, (
             "The run was given its images in Python and names no source: names and numbers are "
             "shown, no images"
         )
-    config = facts.config
-    reading = Reading(config.get("data.target"), config.get("data.column"), on_bad="skip")
     try:
-        with readable(facts.source):
-            return find_data(facts.source, None, reading), None
+        config = facts.config
+        return find_again(facts.source, config.get("data.target"), config.get("data.column")), None
     except InputError as error:
         return None, f"The source cannot be read, names and numbers are shown ({error})"
 

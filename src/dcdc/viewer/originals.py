@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.found_again import Found, places_of
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.vector_set import VectorSet
@@ -43,9 +44,7 @@ class Originals:
         return int((self.places < 0).sum())
 
 
-def originals_of(
-    found: ImageSet | Listing | VectorSet, names: Sequence[str]
-) -> tuple[Originals | None, str | None]:
+def originals_of(found: Found, names: Sequence[str]) -> tuple[Originals | None, str | None]:
     """Of a run's images by their names; or none, and why."""
     at: Callable[[int], Original]
     in_order: Callable[[], Iterator[Original]]
@@ -62,7 +61,7 @@ def originals_of(
     else:
         at, in_order = _from(found), partial(found.encoded, 0)
         are_files = found.file_of is not None
-    originals = Originals(_places(found.names, names), at, in_order, are_files)
+    originals = Originals(places_of(found.names, names), at, in_order, are_files)
     if originals.n_gone == len(names):
         return None, "The source holds none of the run's images any more"
     return originals, None
@@ -70,14 +69,3 @@ def originals_of(
 
 def _from(listing: Listing) -> Callable[[int], Encoded]:
     return lambda place: next(iter(listing.encoded(place)))
-
-
-def _places(here: Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
-    """Most often every row is where it was. Of equal names, the first ones stand for the first."""
-    if len(here) == len(names) and all(map(str.__eq__, here, names)):
-        return np.arange(len(names))
-    waiting: dict[str, list[int]] = {}
-    for place in range(len(here) - 1, -1, -1):
-        waiting.setdefault(here[place], []).append(place)
-    places = (waiting[name].pop() if waiting.get(name) else -1 for name in names)
-    return np.fromiter(places, np.int64, len(names))

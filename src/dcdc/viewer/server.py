@@ -91,6 +91,9 @@ class ViewServer(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = ADDRESS, self.server_address[1]
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a browser that breaks off is no fault, and faults of answers are answered."""
+
     @property
     def address(self) -> str:
         return f"http://{self.hosts[0]}/?token={self.token}"

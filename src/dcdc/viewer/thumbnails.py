@@ -32,7 +32,8 @@ class Picture(NamedTuple):
 
 class Thumbnails:
     def __init__(self) -> None:
-        self._at_work = threading.Semaphore(available_cores())
+        # One core is left to the browser, which is on this machine too.
+        self._at_work = threading.Semaphore(max(1, available_cores() - 1))
         self._writing = [threading.Lock() for _ in range(64)]
 
     def of(self, original: Original) -> Picture:

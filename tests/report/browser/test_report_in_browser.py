@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from dcdc.engine.edits import OUTSIDE, RunAnswers, corrected, read_edits
 from dcdc.report.facts import describe_clusters
 from dcdc.report.figures import Picture
 from dcdc.report.page import render_page
@@ -17,6 +18,10 @@ HOSTILE = (
     "<!--\u2028\u202e\u2067\N{CAT FACE}${window.ran=1}"
 )
 LONG = "a_name_that_does_not_break_" * 12
+
+
+def of(facts) -> RunAnswers:
+    return RunAnswers(facts.names, facts.assignments, facts.n_clusters)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,7 @@ def write_page(tmp_path_factory):
             images=images,
             no_gallery=no_gallery,
             points=points,
+            answers=of(facts).digest,
         )
         file = folder / f"{stem}.html"
         file.write_text(html, encoding="utf-8")
@@ -51,17 +57,22 @@ def circle(rows) -> MapPoints:
 
 
 @pytest.fixture(scope="module")
-def usual(make_facts, flat_images, write_page):
-    """40 images in clusters 0 (20), 2 (15), 3 (5) and an empty one; image 39 is not on the map."""
+def usual_facts(make_facts):
+    """40 images in clusters 0 (20), 2 (15), 3 (5) and an empty one."""
     assignments = [0] * 20 + [2] * 15 + [3] * 5
-    facts = make_facts(
+    return make_facts(
         assignments,
         n_clusters=4,
         targets=["zebra"] * 15 + ["ape"] * 5 + ["ape"] * 15 + ["cow"] * 4 + ["yak"],
         confidence=[*np.linspace(0.6, 0.5, 20), *np.linspace(0.9, 0.8, 15), *[0.99] * 5],
         cluster_names={2: "already named"},
     )
-    return write_page("usual", facts, flat_images(facts).images, circle(range(39)))
+
+
+@pytest.fixture(scope="module")
+def usual(usual_facts, flat_images, write_page):
+    """Image 39 is not on the map."""
+    return write_page("usual", usual_facts, flat_images(usual_facts).images, circle(range(39)))
 
 
 def shown(tab) -> list[int]:
@@ -113,7 +124,7 @@ def text(tab, selector) -> str:
 def test_every_image_of_the_page_is_an_image(open_page, usual):
     tab = open_page(usual)
     widths = tab.run("[...document.images].map((image) => image.naturalWidth)")
-    assert len(widths) == 12 + 6 + 12 + 3 + 5 + 24 + 3 * 2
+    assert len(widths) == (10 + 8 + 6) + (10 + 8 + 6) + (5 + 5) + 24 + 3 * 2
     assert min(widths) > 0
     assert tab.requests == [usual.as_uri()]
 
@@ -144,6 +155,31 @@ def test_clusters_are_sorted_and_found(open_page, usual):
     assert text(tab, "#said") == "1 of 3 clusters"
 
 
+def saved_file(browser, folder):
+    """What the page hands over, once it is there."""
+    file, end = folder / "edits.json", time.monotonic() + 20
+    while not file.exists() and time.monotonic() < end:
+        browser.call("Browser.getVersion")
+        time.sleep(0.05)
+    found = json.loads(file.read_text(encoding="utf-8"))
+    file.unlink()
+    return found
+
+
+def load(tab, folder, content) -> str:
+    file = folder / "given.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    document = tab.call("DOM.getDocument")["root"]["nodeId"]
+    field = tab.call("DOM.querySelector", nodeId=document, selector="#load")["nodeId"]
+    tab.run("document.getElementById('said').textContent = ''")
+    tab.call("DOM.setFileInputFiles", nodeId=field, files=[str(file)])
+    tab.wait("document.getElementById('said').textContent")
+    return text(tab, "#said")
+
+
+NAMES = "[...document.querySelectorAll('.cluster')].map((it) => it.querySelector('input').value)"
+
+
 def test_names_are_given_saved_and_loaded(open_page, browser, usual, tmp_path):
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     tab = open_page(usual)
@@ -155,31 +191,12 @@ def test_names_are_given_saved_and_loaded(open_page, browser, usual, tmp_path):
     set_to(tab, "#find", "stripes")
     assert shown(tab) == [0]
     tab.click_on("#save")
-    file = tmp_path / "names.json"
-    end = time.monotonic() + 20
-    while not file.exists() and time.monotonic() < end:
-        browser.call("Browser.getVersion")
-        time.sleep(0.05)
-    saved = json.loads(file.read_text(encoding="utf-8"))
+    saved = saved_file(browser, tmp_path)
     name = " ".join(f"stripes {HOSTILE}".split())
-    assert len(name) > 100  # the field took no more than a names file may hold
-    assert saved["format"] == 1
-    assert list(saved["clusters"]) == ["0", "2"]
-    assert name.startswith(saved["clusters"]["0"])
-    assert saved["clusters"]["2"] == "already named"
-
-    def load(content) -> str:
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
-        document = tab.call("DOM.getDocument")["root"]["nodeId"]
-        field = tab.call("DOM.querySelector", nodeId=document, selector="#load")["nodeId"]
-        tab.run("document.getElementById('said').textContent = ''")
-        tab.call("DOM.setFileInputFiles", nodeId=field, files=[str(file)])
-        tab.wait("document.getElementById('said').textContent")
-        return text(tab, "#said")
-
-    names = (
-        "[...document.querySelectorAll('.cluster')].map((it) => it.querySelector('input').value)"
-    )
+    assert len(name) > 100  # the field took no more than a name may hold
+    (edit,) = saved["edits"]  # the other name is no correction
+    assert (saved["format"], edit["kind"], edit["cluster"]) == (1, "name", 0)
+    assert name.startswith(edit["name"])
     set_to(tab, "#find", "")
     for bad in (
         "{",
@@ -189,30 +206,56 @@ def test_names_are_given_saved_and_loaded(open_page, browser, usual, tmp_path):
         {"format": 1, "clusters": {"4": "beyond"}},
         {"format": 1, "clusters": {"0": 7}},
         {"format": 1, "clusters": {"0": "a" * 101}},
+        {**saved, "answers": "0" * 16},
+        {**saved, "edits": None},
     ):
-        assert load(bad) == "that is no names file of this run"
-        assert tab.run(names)[1] == "already named"
-    assert load({"format": 1, "clusters": {"3": "last", "1": "empty"}}) == "2 names loaded"
-    assert tab.run(names) == ["", "", "last"]
+        assert load(tab, tmp_path, bad) == "that is no file of corrections of this run"
+        assert tab.run(NAMES)[1] == "already named"
+    strange = {**saved, "edits": [{"kind": "split", "cluster": 0, "parts": []}]}
+    assert "not on this page" in load(tab, tmp_path, strange)
+    assert load(tab, tmp_path, {**saved, "edits": []}) == "0 corrections loaded"
+    assert tab.run(NAMES) == ["", "already named", ""]
+    names = {"format": 1, "clusters": {"3": "last", "1": "empty"}}  # as earlier pages saved them
+    assert load(tab, tmp_path, names) == "3 corrections loaded"
+    assert tab.run(NAMES) == ["", "", "last"]
 
 
-def test_what_the_page_saves_the_command_takes(open_page, browser, usual, tmp_path):
-    from dcdc.run_folder import RunFolder
-
+def test_what_the_page_saves_the_command_takes(open_page, browser, usual, usual_facts, tmp_path):
+    """Names, clusters that are one, and images that belong elsewhere: by keyboard too."""
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     tab = open_page(usual)
     tab.type("[data-cluster='3'] input", "\N{CAT FACE} and \u202erest")
+    set_to(tab, "[data-cluster='2'] select", "0")
+    first = "document.querySelector('[data-cluster=\"0\"] [data-row]')"
+    row = int(tab.run(f"{first}.dataset.row"))
+    tab.run(f"{first}.focus()")
+    tab.press("Enter")
+    tab.wait("document.getElementById('one').open")
+    set_to(tab, "#one-to", "none")
+    tab.press("Escape")
+    tab.wait("!document.getElementById('one').open")
+    assert tab.run(f"{first}.classList.contains('moved')")
+    other = "[data-cluster='0'] .group + .group [data-row]"
+    moved = int(tab.run(f"document.querySelector({json.dumps(other)}).dataset.row"))
+    if moved != row:
+        tab.click_on(other)
+        set_to(tab, "#one-to", "3")
+        tab.click_on("#one-close")
     tab.click_on("#save")
-    tab.wait("document.getElementById('said').textContent.startsWith('saved')")
-    end = time.monotonic() + 20
-    while not (tmp_path / "names.json").exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    folder = RunFolder.create(tmp_path / "run")
-    folder.write_config({"n_clusters": 4})
-    assert folder.read_names(tmp_path / "names.json") == {
-        2: "already named",
-        3: "\N{CAT FACE} and \u202erest",
-    }
+    saved = saved_file(browser, tmp_path)
+    assert "corrections saved as edits.json" in text(tab, "#said")
+    (tmp_path / "edits.json").write_text(json.dumps(saved))
+    answers = of(usual_facts)
+    found = corrected(read_edits(tmp_path / "edits.json", answers), answers)
+    assert found.names == {3: "\N{CAT FACE} and \u202erest"}
+    assert found.clusters[row] == OUTSIDE
+    assert moved == row or found.clusters[moved] == 3
+    assert not (found.clusters == 2).any()
+    tab = open_page(usual)
+    n = len(saved["edits"])
+    assert load(tab, tmp_path, saved) == f"{n} corrections loaded"
+    tab.click_on("#save")
+    assert saved_file(browser, tmp_path) == saved
 
 
 def test_the_map_shows_pins_and_isolates(open_page, usual):
@@ -221,7 +264,7 @@ def test_the_map_shows_pins_and_isolates(open_page, usual):
     everything = painted(tab)
     assert everything > 0
     tab.mouse("Moved", *middle)
-    assert "image-0cluster 0, confidence 0.60class zebra" in text(tab, "#hovered")
+    assert "image-0cluster 0, share 0.60class zebra" in text(tab, "#hovered")
     tab.click(*middle)
     assert "image-0" in text(tab, "#pins")
     assert tab.run("document.querySelectorAll('#pins canvas').length") == 1
@@ -318,7 +361,7 @@ def test_without_scripts_the_first_clusters_still_show(browser, usual):
     tab.open(usual)
     assert tab.run("document.documentElement.classList.contains('live')") is False
     visible = "(it) => it.offsetParent !== null"
-    assert tab.run(f"[...document.querySelectorAll('.cluster img')].filter({visible}).length") == 38
+    assert tab.run(f"[...document.querySelectorAll('.cluster img')].filter({visible}).length") == 58
     assert tab.run(f"[...document.querySelectorAll('input, select')].filter({visible}).length") == 0
     assert tab.run(f"[...document.querySelectorAll('.given')].filter({visible}).length") == 3
     tab.close()
@@ -423,6 +466,6 @@ def test_one_cluster_nothing_known_and_nothing_at_hand(open_page, make_facts, wr
     assert tab.run("document.getElementById('confusion')") is None
     tab = open_page(write_page("dots", facts, None, circle(range(3))))
     tab.click(*in_the_middle(tab))
-    assert "image-0cluster 0, confidence" in text(tab, "#pins")
+    assert "image-0cluster 0, share" in text(tab, "#pins")
     assert tab.run("document.querySelectorAll('#pins canvas').length") == 0
     assert painted(tab) > 0

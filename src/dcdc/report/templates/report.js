@@ -10,12 +10,6 @@ const called = (number) => {
 const say = (message) => { at("said").textContent = message; };
 let unsaved = false;
 
-function rename(number, name) {
-  const line = name.replace(/[\s\p{Cc}\p{Cs}]+/gu, " ").trim();
-  if (line) names.set(number, line);
-  else names.delete(number);
-}
-
 function showNames() {
   for (const card of cards) {
     const name = names.get(numberOf(card)) || "";
@@ -28,54 +22,11 @@ function showNames() {
     head.querySelector("bdi")?.remove();
     if (name) head.append(text(name));
   }
+  showMerges();
   arrange();
   if (map) map.names();
 }
-
-on(at("clusters"), "input", (event) => {
-  rename(numberOf(event.target.closest(".cluster")), event.target.value);
-  unsaved = true;
-  say("names not saved yet");
-  showNames();
-});
-on(at("clusters"), "change", showNames);
-on(window, "beforeunload", (event) => { if (unsaved) event.preventDefault(); });
-
-on(at("save"), "click", () => {
-  const clusters = {};
-  for (let n = 0; n < data.n_clusters; n++) {
-    if (names.has(String(n))) clusters[n] = names.get(String(n));
-  }
-  const content = JSON.stringify({ format: 1, clusters }, null, 2) + "\n";
-  const link = make("a", {
-    href: URL.createObjectURL(new Blob([content], { type: "application/json" })),
-    download: "names.json",
-  });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-  unsaved = false;
-  say("saved as names.json; dcdc report RUN --names names.json keeps it in the run folder");
-});
-
-on(at("load"), "change", async (event) => {
-  const file = event.target.files[0];
-  if (!file) return;
-  try {
-    const read = JSON.parse(await file.text());
-    if (read?.format !== 1 || Array.isArray(read.clusters)) throw 0;
-    const entries = Object.entries(read.clusters);
-    if (!entries.every(([key, name]) => /^\d+$/.test(key) && Number(key) < data.n_clusters
-      && typeof name === "string" && [...name].length <= 100)) throw 0;
-    names.clear();
-    for (const [key, name] of entries) rename(String(Number(key)), name);
-    unsaved = false;
-    say(names.size + " names loaded");
-    showNames();
-  } catch {
-    say("that is no names file of this run");
-  }
-  event.target.value = "";
-});
+on(at("clusters"), "change", (event) => { if (event.target.matches("input")) showNames(); });
 
 // Order and choice of clusters
 
@@ -103,8 +54,8 @@ on(at("sort"), "change", arrange);
 on(at("find"), "input", () => { say(""); arrange(); });
 
 function facts(pile, i) {
-  const lines = [["cluster ", called(pile.cluster[i]), ", confidence " + pile.confidence[i].toFixed(2)]];
-  if (pile.class) lines.push(["class ", text(data.classes[pile.class[i]])]);
+  const lines = [["cluster ", called(pile.cluster[i]), ", share " + pile.confidence[i].toFixed(2)]];
+  if (pile.class) lines.push([data.class_word + " ", text(data.classes[pile.class[i]])]);
   if (pile.runner_up) {
     lines.push(["next ", called(pile.runner_up[i]), ", " + pile.runner_up_confidence[i].toFixed(2)]);
   }
@@ -132,7 +83,7 @@ if (later?.sheet) {
       watch.unobserve(target);
       const groups = later.cards[numberOf(target)].map((some, kind) => some.length
         ? make("div", { className: "group" },
-          make("h4", { textContent: kind ? "least certain" : "most typical" }), thumbnails(later, some))
+          make("h4", { textContent: data.kinds[kind] }), thumbnails(later, some))
         : "");
       target.append(make("div", { className: "samples" }, ...groups));
     }
@@ -349,5 +300,3 @@ on(document.querySelector(".confusion"), "click", (event) => {
         : inside.length < total ? inside.length + " of them in the sample:" : "");
   at("cell").replaceChildren(says, thumbnails(pile, inside.slice(0, 48)));
 });
-
-showNames();

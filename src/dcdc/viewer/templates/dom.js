@@ -17,6 +17,9 @@ export async function ask(path, query = {}) {
 }
 export const askJson = async (path, query) => (await ask(path, query)).json();
 
+// Whether a key is for what a person writes, or for a list that is open over the page.
+export const isTyping = (event) => Boolean(event.target.closest?.("input:not([type=checkbox]), select, textarea, #picker[open], #help[open]"));
+
 // An image that cannot be shown leaves its name.
 export function picture(source, says) {
   const image = make("img", { className: "thumb", loading: "lazy", decoding: "async", alt: says, src: source });

@@ -97,7 +97,7 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare, chosen }) 
   function paint() {
     planned = false;
     const pitch = side + GAP, top = host.scrollTop, high = host.clientHeight;
-    const slow = Math.abs(top - lastTop) > high;
+    const slow = Math.abs(top - lastTop) > high / 2; // nobody sees what is gone in the next frame
     lastTop = top;
     const first = Math.max(0, Math.floor(top / pitch) - MORE) * columns;
     const last = Math.min(rows.length, (Math.ceil((top + high) / pitch) + MORE) * columns);
@@ -157,6 +157,7 @@ export function makeGrid(host, { thumbnail, words, badge, open, bare, chosen }) 
     },
     clear,
     isIdle: () => !selected.size,
+    now: () => rows.length && document.activeElement === host ? [rows[now]] : [],
     rows: () => rows,
     go,
   };

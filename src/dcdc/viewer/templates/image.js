@@ -2,6 +2,7 @@
 import { askJson, at, make, number, on, picture, text } from "/dom.js";
 import { facts } from "/known.js";
 
+const ENLARGED = 4; // times, at most: more of a small photo is only blur
 const DATE = { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" };
 
 export function makeImageView({ original, thumbnail, called, says, closed }) {
@@ -12,14 +13,15 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     const found = [
       ["folder", known.folder ? text(known.folder) : null],
       ["cluster", text(called(known.cluster) + (known.was === undefined ? "" : ", was " + called(known.was)))],
-      ["confidence", known.confidence.toFixed(3)],
+      ["softmax share", known.confidence.toFixed(3)],
       ["second choice", known.runner_up === undefined ? null
         : text(called(known.runner_up) + ", " + known.runner_up_confidence.toFixed(3))],
-      ["class", known.class === undefined ? null : text(known.class)],
+      [says.class_word, known.class === undefined ? null : text(known.class)],
       ["from the centre", known.centre?.toFixed(3)],
       ["out of distribution", known.odd === undefined ? null
         : known.odd.toFixed(2) + (known.odd > 1 ? ": does not belong" : "")],
       ["same content", known.copies ? number(known.copies) + " images" : null],
+      ["duplicates here", known.alike ? number(known.alike) + " images" : null],
       ["taken", known.date === undefined ? null : new Intl.DateTimeFormat("en", DATE).format(known.date * 1000)],
     ];
     return found.filter(([, value]) => value).flatMap(([name, value]) =>
@@ -31,7 +33,7 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     stage.classList.remove("whole");
     at("unreadable").hidden = true;
     at("full").hidden = false;
-    at("full").alt = "";
+    at("full").alt = at("size").textContent = "";
     at("full").removeAttribute("src");
     at("place").textContent = number(index + 1) + " of " + number(rows.length);
     at("before").disabled = index === 0;
@@ -77,6 +79,14 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     } catch { why = "The server has ended: start dcdc view again."; }
     if (at("full").getAttribute("src") === source) unreadable(why);
   }
+  // Whole and as large as it is, if there is room; a small one larger, by a whole number.
+  function fit() {
+    const { naturalWidth: wide, naturalHeight: high } = at("full");
+    const room = Math.floor(Math.min(stage.clientWidth / wide, stage.clientHeight / high));
+    const times = says.is_coarse ? room : Math.min(room, ENLARGED);
+    at("full").style.width = times > 1 ? wide * times + "px" : "";
+    at("size").textContent = `${number(wide)} × ${number(high)} pixels` + (times > 1 ? `, shown ${times} times as large` : "");
+  }
   function step(by) {
     const next = index + by;
     if (next < 0 || next >= rows.length) return;
@@ -89,24 +99,26 @@ export function makeImageView({ original, thumbnail, called, says, closed }) {
     show();
   }
 
+  on(at("full"), "load", fit);
   on(at("full"), "error", whyNot);
   on(at("full"), "click", () => stage.classList.toggle("whole"));
   on(at("before"), "click", () => step(-1));
   on(at("after"), "click", () => step(1));
   on(at("close"), "click", () => dialog.close());
   on(dialog, "close", () => {
+    if (dialog.open) return; // told later: it is open again
     asked++;
     at("full").removeAttribute("src");
     closed(rows, index);
   });
   // Of the document: a button that was pressed and is disabled at the last image has lost the focus.
   on(document, "keydown", (event) => {
-    if (!dialog.open) return;
+    if (!dialog.open || event.target.closest?.("#picker")) return;
     if (event.key === "Escape") dialog.close();
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by || event.target.closest?.("input, select")) return;
     event.preventDefault();
     step(by);
   });
-  return { open, row: () => rows[index], refresh: () => { if (dialog.open) show(); } };
+  return { open, row: () => dialog.open ? rows[index] : null, refresh: () => { if (dialog.open) show(); } };
 }

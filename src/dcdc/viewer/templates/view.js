@@ -1,19 +1,22 @@
 // The page: a front with every cluster, a grid of images, groups, and the map, chosen by the address.
-import { ask, askJson, at, counted, make, number, on, picture, text } from "/dom.js";
+import { ask, askJson, at, counted, isTyping, make, number, on, picture, text } from "/dom.js";
 import { forget } from "/known.js";
 import { makeEdits } from "/edits.js";
+import { makeExport } from "/export.js";
 import { makeGrid } from "/grid.js";
 import { makeGroups } from "/groups.js";
 import { makeImageView } from "/image.js";
 import { makeMap } from "/map.js";
+import { makePicker } from "/picker.js";
+import { makeSplit } from "/split.js";
 
 history.replaceState(null, "", "/" + location.hash); // the token stays in no address
 
 const ORDERS = {
-  random: "at random", confidence: "by confidence", centre: "by distance from the centre",
+  random: "at random", confidence: "by softmax share", centre: "by distance from the centre",
   odd: "out of distribution first", folder: "by folder", name: "by name", date: "by date",
 };
-const SECTIONS = ["front", "images", "groups", "map"];
+const SECTIONS = ["front", "images", "parts", "groups", "map", "export"];
 const run = await askJson("/overview");
 
 const thumbnail = (row) => `/thumbnail/${row}?v=${run.stamp}`;
@@ -44,7 +47,7 @@ const grid = makeGrid(at("grid"), {
     if (order === "date") return known.date === undefined ? "no date" : new Date(known.date * 1000).toISOString().slice(0, 10);
     return known.confidence.toFixed(2);
   },
-  badge: (known) => known.copies ? "×" + known.copies : "",
+  badge: (known) => known.alike && standsForAll() ? "×" + known.alike : "",
   open: (index) => open(grid.rows(), index),
   chosen: (rows) => edits.choose(rows),
 });
@@ -52,8 +55,12 @@ const clusterNow = () => {
   const query = wanted();
   return query.get("view") === "cluster" ? Number(query.get("cluster")) : null;
 };
+// Whether a tile stands for its duplicates, too: what is done to it is done to them.
+const standsForAll = () => !at("of-once").hidden && at("once").checked;
 const edits = makeEdits({
-  run, called, clusterNow, shown: { clear: () => grid.clear() }, image: () => view.row(),
+  run, clusterNow, standsForAll, image: () => view.row(),
+  pick: makePicker({ run, called, thumbnail, bare }),
+  shown: { clear: () => grid.clear(), now: () => at("images").hidden ? [] : grid.now() },
   changed: async () => {
     Object.assign(run, await askJson("/overview"));
     forget();
@@ -62,6 +69,12 @@ const edits = makeEdits({
   },
 });
 const groups = makeGroups({ thumbnail, open, bare });
+const split = makeSplit({
+  thumbnail, open, bare, called, send: edits.send,
+  leave: (cluster) => { location.hash = new URLSearchParams({ view: "cluster", cluster }); },
+});
+const exports = makeExport({ bare });
+at("split-n").replaceChildren(...[2, 3, 4, 5, 6, 7, 8].map((n) => make("option", { textContent: n })));
 let lassoed = [];
 const map = makeMap({
   thumbnail, called, open, says: run,
@@ -79,12 +92,14 @@ function go(changes) {
 
 async function show(keep = false) {
   const query = wanted(), kind = query.get("view") || "front";
-  const section = { copies: "groups", near: "groups", map: "map", front: "front" }[kind] || "images";
+  const section = { copies: "groups", near: "groups", map: "map", front: "front", split: "parts", export: "export" }[kind] || "images";
   for (const each of SECTIONS) at(each).hidden = each !== section;
   showViews(kind);
   edits.show();
   if (document.activeElement !== at("find")) at("find").value = query.get("find") || "";
   if (section === "front") return showFront();
+  if (section === "export") return keep || exports.show();
+  if (section === "parts") return keep || split.show(Number(query.get("cluster")), query.get("n") || 0, run.n_clusters);
   if (section === "map") return map.show(await askJson("/map"));
   if (section === "groups") return showGroups(kind);
   await showImages(kind, query, keep);
@@ -100,7 +115,7 @@ async function showImages(kind, query, keep) {
   at("order").value = order;
   at("backwards").checked = query.get("backwards") === "1";
   at("of-order").hidden = at("of-backwards").hidden = kind === "lasso";
-  at("of-once").hidden = kind === "lasso" || kind === "find" || !run.copies?.groups;
+  at("of-once").hidden = kind === "lasso" || kind === "find" || !(run.copies?.groups || run.near_duplicates?.groups);
   at("once").checked = query.get("once") !== "0";
   const titles = {
     all: "All " + run.things, odd: "What does not belong", outside: "Belongs to none", lasso: "From the map",
@@ -133,9 +148,9 @@ async function showGroups(kind) {
   const partly = near && run.n_with_features < run.n_images
     ? ` Looked for among the ${number(run.n_with_features)} images whose features the run has kept.` : "";
   at("groups-says").textContent = (run.is_surveying ? "Still looking. " : "")
-    + counted(found.length, "group") + " of images " + (near
+    + (found.length ? counted(found.length, "group") : "No groups") + " of images " + (near
     ? "that lie much nearer to each other, by their features, than images usually do." + partly
-    : "with the same content. In a cluster the first of each is shown.");
+    : "with the same content. In a cluster one of each is shown.");
   groups.show(found);
 }
 
@@ -148,11 +163,11 @@ function showViews(now) {
     ...(run.n_outside ? [["outside", "Belongs to none", number(run.n_outside)]] : []),
     ...(run.copies ? [["copies", "Copies", number(run.copies.groups)]] : []),
     ...(run.near_duplicates ? [["near", "Near-duplicates", number(run.near_duplicates.groups)]] : []),
-    ...(run.layouts.length ? [["map", "Map", ""]] : []),
+    ...(run.layouts.length ? [["map", "Map", ""]] : []), ["export", "Export", ""],
   ];
   at("views").replaceChildren(...views.map(([kind, title, n]) => {
     const link = make("a", { href: kind === "front" ? "#" : "#view=" + kind, textContent: title + (n ? " " + n : "") });
-    if (kind === now || (kind === "front" && now === "cluster")) link.setAttribute("aria-current", "page");
+    if (kind === now || (kind === "front" && ["cluster", "split"].includes(now))) link.setAttribute("aria-current", "page");
     return link;
   }));
 }
@@ -166,11 +181,14 @@ function showFront() {
     [run.things, number(run.n_images)], ["clusters", number(run.clusters.filter((each) => each.size).length)],
     ["exact copies", grouped(run.copies)], ["near-duplicates", grouped(run.near_duplicates)],
     ["out of distribution", run.n_odd === null ? waits : number(run.n_odd)],
+    ["softmax share", run.share.toFixed(2)], ["neighbours agree", run.agreement === null ? waits : run.agreement.toFixed(2)],
   ];
+  at("trust").hidden = !run.overstates;
+  at("trust").textContent = run.overstates ? `The share overstates: only ${run.agreement.toFixed(2)} of neighbours agree where it says ${run.share.toFixed(2)}. Expect that fewer are right than either figure.` : "";
   at("headline").replaceChildren(...tiles.map(([name, value]) =>
     make("div", {}, make("dt", { textContent: name }), make("dd", {}, ...[value].flat()))));
   const by = at("sort-clusters").value;
-  const rank = { size: (each) => -each.size, confidence: (each) => -each.confidence, number: (each) => each.number };
+  const rank = { size: (each) => -each.size, confidence: (each) => -each.confidence, agreement: (each) => each.agreement ?? 2, number: (each) => each.number };
   const shown = run.clusters.filter((each) => each.size);
   shown.sort(by === "name" ? (a, b) => (!a.name - !b.name) || a.name.localeCompare(b.name) || a.number - b.number
     : (a, b) => rank[by](a) - rank[by](b) || a.number - b.number);
@@ -178,10 +196,11 @@ function showFront() {
 }
 function card(each) {
   const bar = make("i", {});
-  bar.style.width = 100 * each.confidence + "%";
+  bar.style.width = 100 * (each.agreement ?? each.confidence) + "%";
   return make("li", {}, make("a", { className: "cluster", href: "#view=cluster&cluster=" + each.number },
     make("span", { className: "about" }, make("b", {}, text(called(each.number))),
-      make("span", { className: "quiet", textContent: number(each.size) + " · mean confidence " + each.confidence.toFixed(2) })),
+      make("span", { className: "quiet", textContent: number(each.size) + " · share " + each.confidence.toFixed(2)
+        + (each.agreement === null ? "" : " · neighbours " + each.agreement.toFixed(2)) })),
     make("div", { className: "bar" }, bar),
     bare() ? "" : make("div", { className: "some" }, ...each.some.map((row) => picture(thumbnail(row), "")))));
 }
@@ -199,11 +218,18 @@ on(at("find"), "input", (event) => {
   typed = setTimeout(() => { location.hash = find ? new URLSearchParams({ view: "find", find }) : ""; }, 200);
 });
 on(at("search"), "submit", (event) => { event.preventDefault(); at("grid").focus(); });
+on(at("split"), "click", () => { location.hash = new URLSearchParams({ view: "split", cluster: clusterNow() }); });
+on(at("split-n"), "change", (event) => go({ n: event.target.value }));
+on(at("keys"), "click", () => at("help").showModal());
+on(at("help-close"), "click", () => at("help").close());
 on(document, "keydown", (event) => {
-  if (event.key === "/" && !event.target.closest("input, select, dialog")) {
-    event.preventDefault();
-    at("find").focus();
-  }
+  if (isTyping(event) || event.target.closest("dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") at("find").focus();
+  else if (event.key === "?") at("help").showModal();
+  else if (event.key === "c") location.hash = "";
+  else if (event.key === "e") location.hash = "view=export";
+  else return;
+  event.preventDefault();
 });
 on(window, "hashchange", () => show());
 
@@ -211,7 +237,7 @@ on(window, "hashchange", () => show());
 async function follow() {
   while (run.is_surveying) {
     await new Promise((done) => setTimeout(done, 1000));
-    const before = JSON.stringify(run);
+    const before = JSON.stringify(run), duplicates = JSON.stringify([run.copies, run.near_duplicates]);
     try {
       Object.assign(run, await askJson("/overview"));
     } catch { return; }
@@ -219,7 +245,10 @@ async function follow() {
     forget();
     showViews(wanted().get("view") || "front");
     if (!at("front").hidden) showFront();
-    else if (!at("groups").hidden || (!at("images").hidden && grid.isIdle())) show(true);
+    else if (!at("groups").hidden) show(true);
+    // Who goes through images is not disturbed for what changes none of them.
+    else if (!at("images").hidden && grid.isIdle() && (["centre", "odd", "date"].includes(at("order").value)
+      || JSON.stringify([run.copies, run.near_duplicates]) !== duplicates)) show(true);
   }
 }
 
