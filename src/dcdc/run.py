@@ -63,6 +63,8 @@ class RunResult:
     history: list[dict[str, Any]]
     stopped_by: str | None = None
     """The signal that ended training early, with the model of the last finished epoch."""
+    number: ClusterNumber | None = None
+    """Where the images settled how many clusters there are."""
 
 
 def run(
@@ -194,7 +196,7 @@ def _run(
     processes.with_barrier(write)
     if folder is not None:
         training.model.training_features = _training_features(folder, training.model)
-    return RunResult(config, training.model, assigned, metrics, history, stopped_by)
+    return RunResult(config, training.model, assigned, metrics, history, stopped_by, number)
 
 
 def _what_must_agree(config: RunConfig, image_set: Data, model: TrainedModel) -> dict[str, str]:
@@ -284,10 +286,14 @@ def write_run(
     model: TrainedModel,
     metrics: dict[str, Any],
     history: Sequence[dict[str, Any]],
+    number: ClusterNumber | None = None,
 ) -> None:
     """The run folder of a training that was done without one."""
     with folder.writing(), cpu_threads(config.train.threads):
         folder.begin(to_mapping(config))
+        keep_files(model.found_backbone or config.network.backbone, folder.backbone)
+        if number is not None:
+            folder.write_number(asdict(number))
         store = open_data(config, model, image_set, SilentObserver())
         for record in history:
             append_history(folder.history_file, record)
@@ -320,14 +326,14 @@ def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
-        **_shape(image_set),
+        **data_shape(image_set),
         "backbone": backbone_of(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
         "health": partition_health(assigned.probabilities).to_dict(),
     }
 
 
-def _shape(image_set: Data) -> dict[str, Any]:
+def data_shape(image_set: Data) -> dict[str, Any]:
     if isinstance(image_set, VectorSet):
         return {"n_features": image_set.n_features}
     return {"image_shape": list(image_set.image_shape)}
@@ -370,7 +376,7 @@ def _write_results(
 ) -> None:
     """The metrics last: a folder that has them is a run that is done."""
     assert model.config is not None
-    files = find_backbone(model.config["network"]["backbone"]).files
+    files = find_backbone(model.found_backbone or model.config["network"]["backbone"]).files
     folder.write_model(model.network, weights_note(metrics["dcdc"], model.config, files))
     folder.write_assignments(
         image_set.names,

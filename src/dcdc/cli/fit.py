@@ -18,11 +18,12 @@ from dcdc.cli.arguments import (
     name_of_source,
     number_of_clusters,
 )
-from dcdc.cli.console import note, note_pairs, print_scores, say
+from dcdc.cli.console import note, note_pairs
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.fit_regroup import fit_regroup
+from dcdc.cli.fit_result import show_result
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
-from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
-    from dcdc.run import Baseline, RunResult
+    from dcdc.run import Baseline
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
 
@@ -48,8 +49,8 @@ def fit(
         typer.Argument(
             metavar="DATA",
             help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, feature "
-            "vectors (.npy, .npz, Parquet, CSV, .safetensors), or a name from dcdc data list. Not "
-            "needed with --resume.",
+            "vectors (.npy, .npz, Parquet, CSV, .safetensors), or a name from dcdc data list. "
+            "Without it, --run RUN --clusters 8 groups a finished run anew, and --resume goes on.",
         ),
     ] = None,
     clusters: Clusters = None,
@@ -142,7 +143,15 @@ def fit(
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
-        raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+        if run_folder is None or overrides.given.get("n_clusters") is None:
+            raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+        for flag, is_given in (("--baseline", baseline), ("--tensorboard", tensorboard)):
+            if is_given:
+                raise InputError(f"{flag} has no meaning where a run is grouped anew: leave it out")
+        fit_regroup(
+            run_folder, overrides, overwrite=overwrite, sorting=sorting, report=report, quiet=quiet
+        )
+        return
     methods = _methods(baseline or [])
     folder: RunFolder | None = None
     with (
@@ -344,7 +353,7 @@ def _train(
         from dcdc.report import write_report
 
         report_file = write_report(folder, image_set)
-    _show(result, folder, report_file)
+    show_result(result, folder, report_file)
     if manner.sorting is not None and files is not None:
         sort_run(folder, files, manner.sorting, quiet=manner.quiet)
 
@@ -452,28 +461,3 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
             f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
             f"{prepared.recipe} lists all)"
         )
-
-
-def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.metrics.provenance import mark
-
-    metrics = result.metrics
-    marked = mark(metrics["backbone"])
-    if metrics["scores"]:
-        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]}, marked)
-    else:
-        say("no targets, so no ACC, NMI or ARI")
-        if marked is not None:
-            say(marked)
-    health = metrics["health"]
-    say(
-        f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
-        f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}"
-    )
-    say(
-        f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
-        f"{metrics['device']}"
-    )
-    say(f"run folder: {folder.path}")
-    say(f"report:     {report_file or f'dcdc report {folder.path}'}")

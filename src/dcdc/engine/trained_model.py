@@ -184,6 +184,8 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
+        if metrics is not None:
+            metrics = {key: value for key, value in metrics.items() if key != "features_of"}
         found = self.found_backbone or self.config["network"]["backbone"]
         card = model_card(title, loading, config, metrics, self.names)
         features = self.training_features()

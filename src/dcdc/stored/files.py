@@ -76,6 +76,7 @@ METRICS = StoredJson(
             **{"torch": Text(), "scikit-learn": Text(), "commit": Maybe(Text())},
             **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
             "processes": Whole(1),
+            "features_of": Text(),
         },
     ),
     f"{_RESTORE}; if you edited it, take its checksum out",
