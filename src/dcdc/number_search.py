@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
-from dcdc.engine.k_means import directions, reduced_points, some_rows
+from dcdc.engine.k_means import reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.metrics.cluster_number import ClusterNumber, choose_number
+from dcdc.metrics.directions import directions
 from dcdc.phases.heads import Heads
 from dcdc.prepare.assembly import build_model, load_pretrained
 from dcdc.prepare.cluster_number import NumberRange

@@ -33,6 +33,8 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
 from dcdc.metrics.cluster_number import ClusterNumber
+from dcdc.metrics.directions import directions
+from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.pretrained import keep_files, spec_of_kept
@@ -386,9 +388,15 @@ def _write_results(
         assigned.runner_up(),
     )
     folder.write_sample(sample._asdict())
+    folder.write_hierarchy(hierarchy_of(sample, assigned, model.n_clusters))
     loading = f'dcdc.load("{folder.path.name}")'
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
     folder.write_metrics(metrics)
+
+
+def hierarchy_of(sample: Sample, assigned: Assigned, n_clusters: int) -> Hierarchy:
+    points = directions(sample.features.astype(np.float32))
+    return join_clusters(points, assigned.assignments[sample.rows], n_clusters)
 
 
 def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.edits import Edits, RunAnswers, read_edits, write_edits
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
+from dcdc.metrics.hierarchy import Hierarchy, Join
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.csv_text import csv_lines
@@ -35,7 +37,7 @@ RUN_FOLDER = Contents(
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
         *("sample.npz", model_files.REFERENCE, "map.npz", model_files.NAMES, "edits.json"),
         *("report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS, "skipped.csv"),
-        files.NUMBER.name,
+        *(files.NUMBER.name, files.HIERARCHY.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
@@ -64,6 +66,7 @@ class RunFolder:
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.number_file = path / files.NUMBER.name
+        self.hierarchy_file = path / files.HIERARCHY.name
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
@@ -246,6 +249,21 @@ class RunFolder:
     def read_number(self) -> dict[str, Any] | None:
         """How the images settled how many clusters there are; None where a person said it."""
         return files.NUMBER.read(self.number_file) if self.number_file.exists() else None
+
+    def write_hierarchy(self, hierarchy: Hierarchy) -> None:
+        write_text(self.hierarchy_file, files.HIERARCHY.text(asdict(hierarchy)))
+
+    def read_hierarchy(self) -> Hierarchy | None:
+        """None where a run has none, as runs of earlier versions."""
+        if not self.hierarchy_file.exists():
+            return None
+        found = files.HIERARCHY.read(self.hierarchy_file)
+        joins = tuple(Join(**join) for join in found["joins"])
+        hierarchy = Hierarchy(found["n_clusters"], joins)
+        if not hierarchy.is_whole:
+            error = Unfit("joins", "do not join every cluster once")
+            raise files.HIERARCHY.damaged(self.hierarchy_file, error)
+        return hierarchy
 
     def write_names(self, names: Mapping[int, str]) -> None:
         write_names(self.names_file, names)

@@ -1,6 +1,7 @@
 import numpy as np
 
-from dcdc.engine.k_means import directions, some_rows
+from dcdc.engine.k_means import some_rows
+from dcdc.metrics.directions import directions
 
 
 def test_directions_do_not_know_where_codes_lie_nor_how_far():

@@ -10,10 +10,10 @@ that quote its figures name theirs.
 """
 
 from dcdc.data import ImageSet
-from dcdc.engine.k_means import directions
 from dcdc.methods.autoencoding import build_autoencoder, reconstruction
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means
+from dcdc.metrics.directions import directions
 from dcdc.networks.generative import Autoencoder
 
 

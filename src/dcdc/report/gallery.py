@@ -87,12 +87,12 @@ def thumbnail_uri(image: NDArray[np.uint8], side: int = SIDE) -> str:
     return data_uri(*encode(picture, quality))
 
 
-def tile(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """An image (H x W x C) at SIDE x SIDE x 3."""
+def tile(image: NDArray[np.uint8], side: int = SIDE) -> NDArray[np.uint8]:
+    """An image (H x W x C) at `side` x `side` x 3."""
     picture = as_picture(image).convert("RGB")
-    coarse = is_coarse(picture.width)
+    coarse = picture.width < side // 2
     method = Image.Resampling.NEAREST if coarse else Image.Resampling.LANCZOS
-    return np.asarray(picture.resize((SIDE, SIDE), method))
+    return np.asarray(picture.resize((side, side), method))
 
 
 def draw_gallery(clusters: list[ClusterFacts], images: Pictures, theme: Theme) -> Figure:

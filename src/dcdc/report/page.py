@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
+from dcdc.metrics.hierarchy import Hierarchy
 from dcdc.metrics.provenance import mark, of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
@@ -41,6 +42,7 @@ from dcdc.report.gallery import (
     thumbnail_uri,
     typical_images,
 )
+from dcdc.report.hierarchy_figure import draw_hierarchy, hierarchy_of, rows_of, steps_of
 from dcdc.report.map_figure import draw_map
 from dcdc.report.map_layout import layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
@@ -97,6 +99,7 @@ def render_page(
     images: Pictures | None,
     no_gallery: str | None,
     points: MapPoints | None = None,
+    hierarchy: Hierarchy | None = None,
 ) -> str:
     """`pictures` by the stem of their files; `no_gallery` says why there is none."""
     in_use = [cluster for cluster in clusters if cluster.size]
@@ -129,6 +132,7 @@ def render_page(
         confusion=None if confusion is None else _confusion_rows(confusion),
         confusion_clusters=[] if confusion is None else confusion.clusters,
         uncertain=_thumbnails(facts, images, most_uncertain_images(facts.certainty)),
+        steps=[] if hierarchy is None else steps_of(hierarchy),
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
         config_lines=config_lines(facts),
@@ -327,11 +331,22 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         points = MapPoints(sample.rows, layouts)
         pictures |= _sample_pictures(folder, facts, sample, points)
     images, no_gallery = pictures_for(facts, image_set)
+    hierarchy = hierarchy_of(folder, facts, sample)
+    if hierarchy is not None and len(hierarchy.joins) > 1:
+        rows = rows_of(hierarchy, clusters, facts.cluster_names)
+        draw_tree = partial(draw_hierarchy, hierarchy, rows, images)
+        pictures["hierarchy"] = write_picture(draw_tree, folder.figures, "hierarchy")
     if images is not None:
         # The page shows the images themselves; the figure is for print.
         write_figure(partial(draw_gallery, clusters, images), folder.figures, "clusters")
     page = render_page(
-        facts, clusters, pictures, images=images, no_gallery=no_gallery, points=points
+        facts,
+        clusters,
+        pictures,
+        images=images,
+        no_gallery=no_gallery,
+        points=points,
+        hierarchy=hierarchy,
     )
     write_text(folder.report_file, page)
     return folder.report_file

@@ -113,6 +113,24 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
+HIERARCHY = StoredJson(
+    "hierarchy.json",
+    Record(
+        {
+            "n_clusters": Whole(2),
+            "joins": ListOf(
+                Record(
+                    {
+                        **{"first": Whole(), "second": Whole()},
+                        **{"alike": Number(), "n_images": Whole(2)},
+                    }
+                )
+            ),
+        }
+    ),
+    _MADE_AGAIN,
+)
+"""Which clusters join first as their number falls: dcdc.metrics.hierarchy."""
 _EDITED = Record({"images": ListOf(Row((Whole(), Text())))})
 EDITS = StoredJson(
     "edits.json",
@@ -227,7 +245,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
+        *(NUMBER, HIERARCHY, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }
