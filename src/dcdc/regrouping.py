@@ -31,7 +31,10 @@ from dcdc.run import RunResult, data_shape, load, read_config, run, write_run
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads
 
-_KEYS = ("n_clusters", "network.sub_heads", "train.seed", "train.device", "train.threads")
+_KEYS = (
+    *("n_clusters", "sizes", "network.sub_heads"),
+    *("train.seed", "train.device", "train.threads"),
+)
 """What may be asked for, beside the heads' own settings."""
 _OF_HEADS = ("heads", "answering", "directions")
 """What a network has of its heads, and of the features that they were trained on."""
@@ -67,7 +70,9 @@ def regroup(
             model = _frozen(stored, model, device)
             with observer.counting("computing features") as progress:
                 vectors = with_vectors(data, stored_features(model, data, progress))
-        usual = {"train.seed": stored.train.seed, "train.threads": stored.train.threads}
+        sizes = stored.sizes if isinstance(stored.sizes, str) else "free"
+        usual: dict[str, Any] = {"train.seed": stored.train.seed, "sizes": sizes}
+        usual |= {"train.threads": stored.train.threads}
         asked = replace(overrides, values={**usual, **overrides.values})
         prepared = prepare_run(vectors, asked, find_number=settle)
         result = run(prepared.config, vectors, observer=observer)
@@ -165,9 +170,8 @@ def _config(stored: RunConfig, heads: RunConfig, data: Data) -> RunConfig:
         over_clusters=heads.network.over_clusters,
         sub_heads=heads.network.sub_heads,
     )
-    return replace(
-        stored, n_clusters=heads.n_clusters, network=network, phases=heads.phases, train=heads.train
-    )
+    wanted = replace(stored, n_clusters=heads.n_clusters, sizes=heads.sizes, network=network)
+    return replace(wanted, phases=heads.phases, train=heads.train)
 
 
 def _provenance(earlier: RunFolder) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
 from dcdc.metrics.cluster_number import ClusterNumber
-from dcdc.metrics.directions import directions
 from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
@@ -395,7 +394,7 @@ def _write_results(
 
 
 def hierarchy_of(sample: Sample, assigned: Assigned, n_clusters: int) -> Hierarchy:
-    points = directions(sample.features.astype(np.float32))
+    points = sample.features.astype(np.float32)
     return join_clusters(points, assigned.assignments[sample.rows], n_clusters)
 
 

@@ -9,17 +9,16 @@ from dcdc.metrics.hierarchy import Hierarchy, Join, join_clusters, joined_labels
 
 
 def clouds(middles: list[list[float]], sizes: list[int], seed: int = 0):
-    """Unit rows around these directions, and the number of each one's cloud."""
+    """Rows around these points, and the number of each one's cloud."""
     random = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(middles)), sizes)
-    rows = np.array(middles, float)[labels] + 0.05 * random.normal(size=(len(labels), 3))
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True), labels
+    return np.array(middles, float)[labels] + 0.05 * random.normal(size=(len(labels), 3)), labels
 
 
 PAIRS = [[1, 0, 0], [1, 0.3, 0], [0, 0, 1], [0, 0.5, 1]]
 
 
-def test_the_most_alike_join_first():
+def test_the_nearest_join_first():
     hierarchy = join_clusters(*clouds(PAIRS, [30, 8, 12, 20]), 4)
     assert hierarchy.groups(4) == [[0], [1], [2], [3]]
     assert sorted(map(sorted, hierarchy.groups(3))) == [[0, 1], [2], [3]]
@@ -32,20 +31,21 @@ def test_joins_are_those_of_average_linkage_over_all_images():
     """Each image a cluster of its own: then scipy has the same."""
     random = np.random.default_rng(3)
     points = random.normal(size=(12, 5))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
     hierarchy = join_clusters(points, np.arange(12), 12)
-    slow = average(pdist(points, "cosine"))
+    slow = average(pdist(points, "sqeuclidean"))
     assert [{join.first, join.second} for join in hierarchy.joins] == [
         {int(first), int(second)} for first, second, *_ in slow
     ]
-    assert [1 - join.alike for join in hierarchy.joins] == pytest.approx(slow[:, 2].tolist())
+    by_chance = 2 * points.var(axis=0).sum()
+    assert [join.distance * by_chance for join in hierarchy.joins] == pytest.approx(slow[:, 2])
 
 
-def test_likeness_is_the_mean_over_pairs_of_images():
+def test_a_distance_is_the_mean_over_pairs_of_images():
     points, labels = clouds(PAIRS[:2], [5, 9])
     (join,) = join_clusters(points, labels, 2).joins
-    slow = [points[i] @ points[j] for i in range(5) for j in range(5, 14)]
-    assert join.alike == pytest.approx(np.mean(slow))
+    between = [((points[i] - points[j]) ** 2).sum() for i in range(5) for j in range(5, 14)]
+    any_two = [((a - b) ** 2).sum() for a in points for b in points]
+    assert join.distance == pytest.approx(np.mean(between) / np.mean(any_two))
 
 
 def test_empty_clusters_and_images_of_none_take_no_part():

@@ -12,7 +12,7 @@ from dcdc.report.hierarchy_figure import draw_hierarchy, rows_of, steps_of
 from dcdc.report.page import write_figures_and_page
 from dcdc.report.themes import LIGHT
 
-TREE = Hierarchy(4, (Join(3, 1, 0.9, 5), Join(0, 4, 0.4, 8), Join(2, 5, -0.1, 12)))
+TREE = Hierarchy(4, (Join(3, 1, 0.1, 5), Join(0, 4, 0.6, 8), Join(2, 5, 1.1, 12)))
 
 
 @pytest.fixture

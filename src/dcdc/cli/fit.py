@@ -14,6 +14,7 @@ from dcdc.cli.arguments import (
     Quiet,
     Report,
     Settings,
+    Sizes,
     Target,
     name_of_source,
     number_of_clusters,
@@ -24,6 +25,7 @@ from dcdc.cli.fit_regroup import fit_regroup
 from dcdc.cli.fit_result import show_result
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
+from dcdc.config.typed_values import parse_value
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -54,6 +56,7 @@ def fit(
         ),
     ] = None,
     clusters: Clusters = None,
+    sizes: Sizes = None,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
@@ -108,6 +111,7 @@ def fit(
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
         "n_clusters": number_of_clusters(clusters),
+        "sizes": None if sizes is None else parse_value(sizes),
         "heads.epochs": epochs,
         "heads.batch_size": batch_size,
         "train.device": device,

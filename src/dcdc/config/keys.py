@@ -8,7 +8,7 @@ from typing import Any
 from dcdc.config.phase_settings import PHASES, kind_of, numbered
 from dcdc.config.ranges import Range, ranges_of
 from dcdc.config.renamed import GONE, NEW_NAMES
-from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
+from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, Sizes, TrainConfig
 from dcdc.errors import InputError
 from dcdc.nearest_name import closest
 
@@ -18,7 +18,7 @@ _SECTIONS: dict[str, type] = {
     "augment": AugmentConfig,
     "train": TrainConfig,
 }
-_TOP: dict[str, Any] = {"n_clusters": int | None, "phases": tuple[str, ...]}
+_TOP: dict[str, Any] = {"n_clusters": int | None, "sizes": Sizes, "phases": tuple[str, ...]}
 
 
 def flatten(mapping: Mapping[str, Any]) -> dict[str, Any]:

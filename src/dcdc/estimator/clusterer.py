@@ -1,6 +1,7 @@
 """DCDC as scikit-learn knows it: a clusterer, and a transformer into the features it learned."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -66,6 +67,8 @@ class DCDC(
     n_clusters : how many to find. "auto", or a range such as "5-40": what the images settle on.
         "classes": as many as X has classes, or a folder sub-folders.
         None: the same, but sub-folders are not counted.
+    sizes : of the clusters. "free": whatever the images ask for; or the share of each, in any
+        order; None: "equal".
     preset : a named recipe. None: settings follow from the images.
     epochs, batch_size : over the recipe's.
     backbone : what makes features of images: "efficientnet-lite0", "timm:...", "hf:...",
@@ -111,6 +114,7 @@ class DCDC(
         self,
         n_clusters: int | str | None = 10,
         *,
+        sizes: str | Sequence[float] | None = None,
         preset: str | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -128,6 +132,7 @@ class DCDC(
         settings: dict[str, Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.sizes = sizes
         self.preset = preset
         self.epochs = epochs
         self.batch_size = batch_size

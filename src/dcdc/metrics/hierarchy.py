@@ -1,7 +1,7 @@
 """Which clusters join first as their number falls.
 
-Average linkage: two clusters are as alike as their images are on average, by the cosine of the
-images' features. The two that are most alike join, and so on until one is left.
+Average linkage: two clusters are as far apart as their images are on average, by the squared
+distance of their features. The nearest two join, and so on until one is left.
 
 Shapes: N images, D numbers of each, K clusters.
 """
@@ -18,8 +18,9 @@ class Join:
     first: int
     second: int
     """Clusters by their numbers; from K on, what an earlier join made: K of the first one."""
-    alike: float
-    """The mean cosine between images of the one and of the other."""
+    distance: float
+    """The mean squared distance between an image of the one and one of the other, over that of any
+    two images."""
     n_images: int
     """Of both."""
 
@@ -41,8 +42,7 @@ class Hierarchy:
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """Of each join, by the number of what it makes: its clusters, those that are alike side by
-        side."""
+        """Of each join, by the number of what it makes: its clusters, near ones side by side."""
         found: dict[int, list[int]] = {}
         for made, join in enumerate(self.joins, start=self.n_clusters):
             sides = [found.get(side, [side]) for side in (join.first, join.second)]
@@ -66,51 +66,59 @@ class Hierarchy:
 
 
 class Groups:
-    """Images in groups, of which the most alike two can be joined."""
+    """Images in groups, of which the nearest two can be joined."""
 
     def __init__(self, points: NDArray[np.floating], labels: NDArray[np.integer], n: int) -> None:
-        """`points`, N x D, are of length 1; `labels`, N, from 0 to n - 1."""
+        """`points`, N x D, in groups by `labels`, N, from 0 to n - 1."""
+        exact = points.astype(np.float64)
         self.sizes = np.bincount(labels, minlength=n).astype(np.float64)
-        sums = np.zeros((n, points.shape[1]))
-        np.add.at(sums, labels, points)
-        self.means = sums / np.maximum(self.sizes, 1)[:, None]
-        # The mean cosine of all pairs is the product of the means.
-        self.alike = self.means @ self.means.T
-        np.fill_diagonal(self.alike, -np.inf)
-        absent = self.sizes == 0
-        self.alike[absent], self.alike[:, absent] = -np.inf, -np.inf
+        counts = np.maximum(self.sizes, 1)
+        sums, squares = np.zeros((n, points.shape[1])), np.zeros(n)
+        np.add.at(sums, labels, exact)
+        np.add.at(squares, labels, np.square(exact).sum(axis=1))
+        self.means, self.squares = sums / counts[:, None], squares / counts
+        self.distances = np.stack([self._from(group) for group in range(n)])
 
-    def most_alike(self) -> tuple[int, int]:
-        first, second = np.unravel_index(self.alike.argmax(), self.alike.shape)
+    def _from(self, group: int) -> NDArray[np.float64]:
+        """Mean squared distances between images of this group and of each other: those of their
+        lengths and means are enough to tell."""
+        products = self.means @ self.means[group]
+        found = self.squares + self.squares[group] - 2 * products
+        others = self.sizes > 0
+        others[group] = False
+        return np.where(others & (self.sizes[group] > 0), found, np.inf)
+
+    def nearest(self) -> tuple[int, int]:
+        """The first of them the lower number."""
+        first, second = np.unravel_index(self.distances.argmin(), self.distances.shape)
         return int(min(first, second)), int(max(first, second))
 
     def join(self, first: int, second: int) -> None:
         """The second one into the first."""
-        sizes, means = self.sizes, self.means
-        total = sizes[first] + sizes[second]
-        means[first] = (sizes[first] * means[first] + sizes[second] * means[second]) / total
-        sizes[first], sizes[second] = total, 0
-        left = sizes > 0
-        left[first] = False
-        near = np.where(left, means @ means[first], -np.inf)
-        self.alike[first], self.alike[:, first] = near, near
-        self.alike[second], self.alike[:, second] = -np.inf, -np.inf
+        sizes, pair = self.sizes, [first, second]
+        self.means[first] = np.average(self.means[pair], axis=0, weights=sizes[pair])
+        self.squares[first] = np.average(self.squares[pair], weights=sizes[pair])
+        sizes[first], sizes[second] = sizes[pair].sum(), 0
+        for group in pair:
+            self.distances[group] = self.distances[:, group] = self._from(group)
 
 
 def join_clusters(
     points: NDArray[np.floating], assignments: NDArray[np.integer], n_clusters: int
 ) -> Hierarchy:
-    """Of images by their `points` (N x D, of length 1) and clusters (N); those of no cluster, below
-    0, take no part."""
+    """Of images by their features (N x D) and clusters (N); those of no cluster, below 0, take no
+    part."""
     inside = assignments >= 0
-    groups = Groups(points[inside], assignments[inside], n_clusters)
+    points = points[inside] - points[inside].mean(axis=0)  # so that nothing is lost in squares
+    groups = Groups(points, assignments[inside], n_clusters)
+    by_chance = 2 * float(np.square(points.astype(np.float64)).sum(axis=1).mean()) or 1.0
     number = list(range(n_clusters))
     joins: list[Join] = []
     for made in range(n_clusters, n_clusters + int((groups.sizes > 0).sum()) - 1):
-        first, second = groups.most_alike()
-        alike = float(groups.alike[first, second])
+        first, second = groups.nearest()
+        distance = float(groups.distances[first, second]) / by_chance
         groups.join(first, second)
-        joins.append(Join(number[first], number[second], alike, int(groups.sizes[first])))
+        joins.append(Join(number[first], number[second], distance, int(groups.sizes[first])))
         number[first] = made
     return Hierarchy(n_clusters, tuple(joins))
 
@@ -118,17 +126,19 @@ def join_clusters(
 def joined_labels(
     points: NDArray[np.floating], labels: NDArray[np.integer], n_groups: int, fewest: int
 ) -> NDArray[np.int64]:
-    """N, from 0 to `n_groups` - 1: of many small groups (`labels`, N) the most alike joined, until
-    so many have at least `fewest` images. What is left beside these goes to the nearest."""
-    n = int(labels.max()) + 1
-    groups = Groups(points, labels, n)
+    """N, from 0 to `n_groups` - 1: of many small groups (`labels`, N) the nearest joined, until so
+    many have at least `fewest` images. What is left beside these goes to the nearest of them."""
+    n = max(int(labels.max()) + 1, n_groups)
+    groups = Groups(points - points.mean(axis=0), labels, n)
     home = np.arange(n)
     while (groups.sizes > 0).sum() > n_groups and (groups.sizes >= fewest).sum() > n_groups:
-        first, second = groups.most_alike()
+        first, second = groups.nearest()
         groups.join(first, second)
         home[home == second] = first
     kept = np.argsort(-groups.sizes, kind="stable")[:n_groups]
-    nearest = (groups.means @ groups.means[kept].T).argmax(axis=1)
-    place = dict(zip(kept.tolist(), range(n_groups), strict=True))
-    of_group = np.array([place.get(group, int(nearest[group])) for group in range(n)])
+    place = {group: rank for rank, group in enumerate(kept.tolist())}
+    for group in np.flatnonzero(groups.sizes):
+        if group not in place:
+            place[int(group)] = int(groups.distances[group, kept].argmin())
+    of_group = np.array([place.get(group, 0) for group in range(n)])
     return np.asarray(of_group[home[labels]], np.int64)

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
-from dcdc.metrics.directions import directions
 from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.printable import shown
 from dcdc.report.facts import ClusterFacts, RunFacts, RunSample
@@ -45,8 +44,7 @@ def hierarchy_of(
     found = folder.read_hierarchy()
     if found is not None or sample is None:
         return found
-    points = directions(sample.features)
-    made = join_clusters(points, facts.assignments[sample.rows], facts.n_clusters)
+    made = join_clusters(sample.features, facts.assignments[sample.rows], facts.n_clusters)
     folder.write_hierarchy(made)
     return made
 
@@ -129,7 +127,7 @@ def _draw_images(
 
 
 def _draw_tree(axes: Axes, hierarchy: Hierarchy, rows: Sequence[Row], theme: Theme) -> None:
-    """From the rows on the left to the one cluster that all become, at their likeness."""
+    """From the rows on the left to the one cluster that all become, at how different they are."""
     n_drawn = len(rows) - 1
     first_made = hierarchy.n_clusters + len(hierarchy.joins) - n_drawn
     joins = hierarchy.joins[len(hierarchy.joins) - n_drawn :]
@@ -137,7 +135,7 @@ def _draw_tree(axes: Axes, hierarchy: Hierarchy, rows: Sequence[Row], theme: The
     for made, members in hierarchy.members.items():
         if made < first_made:  # within a row
             height[made] = height[members[0]]
-    differ = [1 - join.alike for join in joins]
+    differ = [join.distance for join in joins]
     low, span = min(differ), (max(differ) - min(differ)) or 1.0
     edge = low - 0.12 * span
     begins: dict[int, float] = {}
@@ -158,5 +156,5 @@ def _draw_tree(axes: Axes, hierarchy: Hierarchy, rows: Sequence[Row], theme: The
     axes.set_xlim(edge, low + 1.08 * span)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("how different the two are: 1 - mean cosine of their images", fontsize=8)
+    axes.set_xlabel("how different the two are; any two images: 1", fontsize=8)
     axes.tick_params(labelsize=7.5)

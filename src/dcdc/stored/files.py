@@ -32,7 +32,7 @@ CONFIG = StoredJson(
     Record(
         {},
         {
-            "n_clusters": Maybe(Whole()),
+            **{"n_clusters": Maybe(Whole()), "sizes": Anything()},
             **{section: MapOf(Anything()) for section in ("data", "network", "augment", "train")},
             "phases": ListOf(Anything()),
             **{"method": Text(), "seed": Whole(), "settings": MapOf(Anything())},
@@ -122,7 +122,7 @@ HIERARCHY = StoredJson(
                 Record(
                     {
                         **{"first": Whole(), "second": Whole()},
-                        **{"alike": Number(), "n_images": Whole(2)},
+                        **{"distance": Number(), "n_images": Whole(2)},
                     }
                 )
             ),
