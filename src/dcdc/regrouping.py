@@ -32,7 +32,7 @@ from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads
 
 _KEYS = (
-    *("n_clusters", "sizes", "network.sub_heads"),
+    *("n_clusters", "sizes", "outliers", "network.sub_heads"),
     *("train.seed", "train.device", "train.threads"),
 )
 """What may be asked for, beside the heads' own settings."""
@@ -72,7 +72,7 @@ def regroup(
                 vectors = with_vectors(data, stored_features(model, data, progress))
         sizes = stored.sizes if isinstance(stored.sizes, str) else "free"
         usual: dict[str, Any] = {"train.seed": stored.train.seed, "sizes": sizes}
-        usual |= {"train.threads": stored.train.threads}
+        usual |= {"outliers": stored.outliers, "train.threads": stored.train.threads}
         asked = replace(overrides, values={**usual, **overrides.values})
         prepared = prepare_run(vectors, asked, find_number=settle)
         result = run(prepared.config, vectors, observer=observer)
@@ -171,6 +171,7 @@ def _config(stored: RunConfig, heads: RunConfig, data: Data) -> RunConfig:
         sub_heads=heads.network.sub_heads,
     )
     wanted = replace(stored, n_clusters=heads.n_clusters, sizes=heads.sizes, network=network)
+    wanted = replace(wanted, outliers=heads.outliers)
     return replace(wanted, phases=heads.phases, train=heads.train)
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,14 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.sample import Sample, take_sample
+from dcdc.engine.outliers import score_among, scores_among
+from dcdc.engine.sample import (
+    MOST_IMAGES,
+    Sample,
+    in_half_precision,
+    sampled_rows,
+    take_sample,
+)
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
@@ -47,6 +54,7 @@ from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.environment import own_commit, own_version
 from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.processes import ALONE, Processes
+from dcdc.runtime.seeding import derive_seed
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
 Baseline = Callable[[Data, int, int], np.ndarray]
@@ -165,7 +173,7 @@ def _run(
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
-    assigned = training.model.assign_store(training.store)
+    assigned, vouch, reference = _answered(config, training.model, training.store)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -186,7 +194,7 @@ def _run(
 
     sample = None
     if processes.all_reduce_max(folder is not None):
-        sample = _sample(config, training.model, training.store)
+        sample = _sample(config, training.model, training.store, vouch)
 
     def write() -> None:
         if processes.is_first:
@@ -197,6 +205,8 @@ def _run(
     processes.with_barrier(write)
     if folder is not None:
         training.model.training_features = _training_features(folder, training.model)
+    elif reference is not None:
+        training.model.training_features = lambda: reference
     return RunResult(config, training.model, assigned, metrics, history, stopped_by, number)
 
 
@@ -276,8 +286,8 @@ def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None
     with folder.writing(), cpu_threads(config.train.threads):
         model = load(folder.path, device)
         store = open_data(config, model, image_set, SilentObserver())
-        sample = _sample(config, model, store)
-        folder.write_sample(sample._asdict())
+        sample = _sample(config, model, store, _answered(config, model, store).vouch)
+        folder.write_sample(sample.arrays())
 
 
 def write_run(
@@ -298,8 +308,9 @@ def write_run(
         store = open_data(config, model, image_set, SilentObserver())
         for record in history:
             append_history(folder.history_file, record)
-        sample = _sample(config, model, store)
-        _write_results(folder, image_set, model, model.assign_store(store), sample, metrics)
+        assigned, vouch, _ = _answered(config, model, store)
+        sample = _sample(config, model, store, vouch)
+        _write_results(folder, image_set, model, assigned, sample, metrics)
 
 
 def from_pretrained(
@@ -322,7 +333,8 @@ def read_config(folder: RunFolder) -> RunConfig:
 
 
 def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:
-    targets = image_set.targets
+    targets, outside = image_set.targets, assigned.outside
+    inside = assigned.probabilities if outside is None else assigned.probabilities[~outside]
     return {
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
@@ -330,7 +342,8 @@ def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str
         **data_shape(image_set),
         "backbone": backbone_of(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
-        "health": partition_health(assigned.probabilities).to_dict(),
+        "health": partition_health(inside).to_dict(),
+        **({"n_outliers": assigned.n_outliers} if config.outliers else {}),
     }
 
 
@@ -386,7 +399,7 @@ def _write_results(
         target_names(image_set),
         assigned.runner_up(),
     )
-    folder.write_sample(sample._asdict())
+    folder.write_sample(sample.arrays())
     folder.write_hierarchy(hierarchy_of(sample, assigned, model.n_clusters))
     loading = f'dcdc.load("{folder.path.name}")'
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
@@ -398,9 +411,42 @@ def hierarchy_of(sample: Sample, assigned: Assigned, n_clusters: int) -> Hierarc
     return join_clusters(points, assigned.assignments[sample.rows], n_clusters)
 
 
-def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:
+class _Answered(NamedTuple):
+    assigned: Assigned
+    vouch: np.ndarray | None = None
+    """Which of the sampled images vouch for others, where there are outliers."""
+    reference: np.ndarray | None = None
+    """Their features, as a run keeps them."""
+
+
+def _answered(config: RunConfig, model: TrainedModel, store: Store) -> _Answered:
+    """Of every image."""
+    assigned = model.assign_store(store)
+    if not config.outliers:
+        return _Answered(assigned)
+    assert config.n_clusters is not None
+    seed, n_images = config.train.seed, store.n_answered
+    rows = sampled_rows(n_images, seed)
+    features = in_half_precision(model.features_of(store, rows))
+    start = derive_seed(seed, "outliers") % 2**31
+    known, vouch = score_among(features, config.n_clusters, config.sizes, start)
+    if known is None:
+        return _Answered(assigned)
+    outside = np.zeros(n_images, bool)
+    others = np.setdiff1d(np.arange(n_images), rows)
+    for some in np.array_split(others, len(others) // MOST_IMAGES + 1):
+        if len(some):
+            outside[some] = known.score(model.features_of(store, some)) > 1
+    outside[rows] = scores_among(known, features, vouch) > 1
+    return _Answered(Assigned(assigned.probabilities, outside), vouch, features[vouch])
+
+
+def _sample(
+    config: RunConfig, model: TrainedModel, store: Store, vouch: np.ndarray | None
+) -> Sample:
     copy = None if has_stored_features(config.network) else perturbed_copy(config, 1)
-    return take_sample(model, store, copy, config.train.seed)
+    sample = take_sample(model, store, copy, config.train.seed)
+    return sample if vouch is None else sample._replace(vouch=vouch.astype(np.int8))
 
 
 def target_names(image_set: Data) -> list[str] | None:

@@ -238,7 +238,10 @@ class RunFolder:
         if self.reference_file.exists():
             return files.REFERENCE.read(self.reference_file, D=n_features)["features"]
         sample = self.read_sample(D=n_features)
-        return None if sample is None else sample["features"]
+        if sample is None:
+            return None
+        features = sample["features"]
+        return features[sample["vouch"] == 1] if "vouch" in sample else features
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         write_text(self.skipped_file, skipped_table(skipped))

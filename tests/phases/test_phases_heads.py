@@ -137,12 +137,12 @@ def test_k_means_is_by_the_seed_and_on_directions_where_asked(
     )
     context.seed = 7
     replace(PHASE, initialisation=initialisation).initialise_cluster_head(context)
-    context.sizes = "free"
+    context.sizes, context.outliers = "free", True
     replace(PHASE, initialisation=initialisation).initialise_cluster_head(context)
     given = (context.model, context.store, 7)
     assert told == [
-        (*given, {"spherical": spherical, "equal": True}),
-        (*given, {"spherical": spherical, "equal": False}),
+        (*given, {"spherical": spherical, "sizes": "equal", "outliers": False}),
+        (*given, {"spherical": spherical, "sizes": "free", "outliers": True}),
     ]
 
 

@@ -57,6 +57,10 @@ def fit(
     ] = None,
     clusters: Clusters = None,
     sizes: Sizes = None,
+    outliers: Annotated[
+        bool,
+        typer.Option("--outliers", help="Images far from every cluster belong to none (-1)."),
+    ] = False,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
@@ -112,6 +116,7 @@ def fit(
     flags = {
         "n_clusters": number_of_clusters(clusters),
         "sizes": None if sizes is None else parse_value(sizes),
+        "outliers": outliers or None,
         "heads.epochs": epochs,
         "heads.batch_size": batch_size,
         "train.device": device,

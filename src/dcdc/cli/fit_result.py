@@ -28,6 +28,8 @@ def show_result(result: "RunResult", folder: "RunFolder", report_file: Path | No
         f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
         f"{health['mean_confidence']:.2f}"
     )
+    if "n_outliers" in metrics:
+        say(f"{counted(metrics['n_outliers'], 'image')} in no cluster (-1)")
     say(
         f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
         f"{metrics['device']}"

@@ -69,8 +69,10 @@ def sort_run(folder: "RunFolder", files: "Files", sorting: "Sorting", *, quiet: 
 
     table = folder.read_assignments()
     cluster_of = dict(zip(table["name"].to_pylist(), table["cluster"].to_pylist(), strict=True))
-    clusters = np.array([cluster_of.get(name, -1) for name in files.names], np.int32)
     n_clusters = int(folder.read_config()["n_clusters"])
+    found = np.array([cluster_of.get(name, n_clusters + 1) for name in files.names], np.int32)
+    # Those that were not read go nowhere, and outliers have the last folder.
+    clusters = np.select([found > n_clusters, found < 0], [-1, n_clusters], found).astype(np.int32)
     key = hashlib.sha256(bytes(folder.path.resolve())).hexdigest()[:12]
     try:
         with counting(quiet=quiet) as progress:

@@ -18,7 +18,10 @@ _SECTIONS: dict[str, type] = {
     "augment": AugmentConfig,
     "train": TrainConfig,
 }
-_TOP: dict[str, Any] = {"n_clusters": int | None, "sizes": Sizes, "phases": tuple[str, ...]}
+_TOP: dict[str, Any] = {
+    **{"n_clusters": int | None, "sizes": Sizes, "outliers": bool},
+    "phases": tuple[str, ...],
+}
 
 
 def flatten(mapping: Mapping[str, Any]) -> dict[str, Any]:

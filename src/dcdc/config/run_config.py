@@ -30,6 +30,8 @@ class RunConfig:
     sizes: Annotated[Sizes, Range(0, 1, above=True)] = "equal"
     """Of the clusters. equal: as many images in each; free: whatever the images ask for; or the
     share of each, in any order."""
+    outliers: bool = False
+    """Whether images that are far from every cluster belong to none: they are in cluster -1."""
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)

@@ -15,23 +15,16 @@ import torch
 from torch import nn
 
 from dcdc.data.store import Store
-from dcdc.engine.k_means import (
-    STARTS,
-    centres_of,
-    nearest_centre,
-    reduced_points,
-    some_rows,
-)
+from dcdc.engine.joined_groups import STARTS as JOIN_STARTS
+from dcdc.engine.joined_groups import joined_groups
+from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.metrics.hierarchy import joined_labels
+from dcdc.losses.sizes import EQUAL, Sizes
+from dcdc.metrics.health import OUTLIER
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 20_000
-GROUPS = 6
-"""Small groups for each cluster, of at least as many images."""
-SCARCE = 0.1
-"""Of an even share: what is smaller is no cluster."""
 SHRINKAGE = 0.3
 """Of the spread within clusters towards a round one: there are few images for so many numbers."""
 SHARPNESS = 3.0
@@ -39,7 +32,13 @@ SHARPNESS = 3.0
 
 
 def initialise_by_k_means(
-    model: TrainedModel, store: Store, seed: int, *, spherical: bool, equal: bool = True
+    model: TrainedModel,
+    store: Store,
+    seed: int,
+    *,
+    spherical: bool,
+    sizes: Sizes = EQUAL,
+    outliers: bool = False,
 ) -> None:
     """Every cluster head of the model, from the features that the images have now; of several
     processes the first looks for the centres."""
@@ -53,7 +52,8 @@ def initialise_by_k_means(
     by_first = partial(
         initialise_heads,
         *(heads, store.n_answered, partial(model.features_of, store), seeds, spherical),
-        equal=equal,
+        sizes=sizes,
+        outliers=outliers,
         only_look=not model.processes.is_first,
     )
     model.processes.with_barrier(by_first)
@@ -68,11 +68,13 @@ def initialise_heads(
     seeds: Sequence[int],
     spherical: bool = False,
     *,
-    equal: bool = True,
+    sizes: Sizes = EQUAL,
+    outliers: bool = False,
     only_look: bool = False,
 ) -> None:
-    """Sets each head so that its arg-max is the nearest of K centres of the images' features, or,
-    where clusters need not be of `equal` size, as `_by_joins` has it.
+    """Sets each head so that its arg-max is the nearest of K centres of the images' features.
+    Where clusters need not be of equal size, or there are `outliers`, centres are not enough: it
+    tells joined groups apart.
 
     `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
@@ -86,8 +88,8 @@ def initialise_heads(
         return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
-    if not equal:
-        _by_joins(heads, features, points, randoms)
+    if sizes != EQUAL or outliers:
+        _by_joins(heads, features, points, sizes, randoms)
         return
     n_init = STARTS if len(heads) == 1 else 1
     for head, random in zip(heads, randoms, strict=True):
@@ -112,20 +114,18 @@ def _by_joins(
     heads: Sequence[nn.Linear],
     features: np.ndarray,
     points: np.ndarray,
+    sizes: Sizes,
     randoms: Sequence[np.random.Generator],
 ) -> None:
-    """K-Means cuts a large cluster before it finds a small one. So it looks for many more small
-    groups than clusters, and the nearest join until there are K. The head tells these apart by
-    linear discriminants (Fisher, 1936), which know how wide clusters are, not by their centres."""
+    """By linear discriminants (Fisher, 1936) of joined groups: they know how wide clusters are,
+    which centres do not."""
     exact = features.astype(np.float64)
+    n_init = JOIN_STARTS if len(heads) == 1 else 1
     for head, random in zip(heads, randoms, strict=True):
-        n_clusters, n_images = head.out_features, len(features)
-        n_groups = max(n_clusters, min(GROUPS * n_clusters, n_images // GROUPS))
-        starts = 3 if len(heads) == 1 else 1
-        centres = centres_of(points, n_groups, int(random.integers(2**31)), starts)
-        groups = nearest_centre(points, centres)
-        labels = joined_labels(points, groups, n_clusters, int(SCARCE * n_images / n_clusters))
-        weight, bias = _discriminants(exact, labels, n_clusters)
+        seed = int(random.integers(2**31))
+        labels = joined_groups(points, head.out_features, sizes, seed, n_init)
+        inside = labels != OUTLIER
+        weight, bias = _discriminants(exact[inside], labels[inside], head.out_features)
         _set(head, features, weight, bias)
 
 

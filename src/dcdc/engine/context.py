@@ -24,6 +24,8 @@ class TrainingContext:
     observer: Observer
     sizes: Sizes = EQUAL
     """Of the clusters, as the config has them."""
+    outliers: bool = False
+    """Whether some images may belong to none of them."""
     state: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase keeps, by name; emptied when the next one begins."""
 

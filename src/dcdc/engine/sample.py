@@ -31,6 +31,11 @@ class Sample(NamedTuple):
     """v x K float32."""
     view_assign_perturbed: np.ndarray
     """v x K float32, of one perturbed copy each; of feature vectors, of the nearest neighbour."""
+    vouch: np.ndarray | None = None
+    """n int8, 1 for images that new ones are compared with, where outliers are looked for."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: array for name, array in self._asdict().items() if array is not None}
 
 
 def take_sample(
@@ -43,7 +48,7 @@ def take_sample(
     most_views: int = MOST_VIEWS,
 ) -> Sample:
     """The same images for the same seed; memory grows with the sample alone."""
-    rows = choose_rows(store.n_answered, most_images, derive_seed(seed, "sample"))
+    rows = sampled_rows(store.n_answered, seed, most_images)
     features, assigned = model.look_at(store, rows)
     viewed = choose_balanced(assigned.assignments, most_views, derive_seed(seed, "views"))
     if isinstance(store, VectorStore):
@@ -55,15 +60,25 @@ def take_sample(
         perturbed = model.assign_perturbed(
             store, rows[viewed], perturbed_copy, generator
         ).probabilities
-    largest = np.finfo(np.float16).max
     return Sample(
         rows=rows,
-        features=features.clip(-largest, largest).astype(np.float16),
+        features=in_half_precision(features),
         assign=assigned.probabilities,
         view_rows=rows[viewed],
         view_assign=assigned.probabilities[viewed],
         view_assign_perturbed=perturbed,
     )
+
+
+def in_half_precision(features: np.ndarray) -> np.ndarray:
+    """As a run keeps them."""
+    largest = np.finfo(np.float16).max
+    return features.clip(-largest, largest).astype(np.float16)
+
+
+def sampled_rows(n_images: int, seed: int, most_images: int = MOST_IMAGES) -> np.ndarray:
+    """Those that a sample by this seed is of."""
+    return choose_rows(n_images, most_images, derive_seed(seed, "sample"))
 
 
 def choose_rows(n_images: int, most: int, seed: int) -> np.ndarray:

@@ -42,6 +42,7 @@ def overrides_of(
         # One cluster is answered without asking the network, which must have two.
         "n_clusters": 2 if n_clusters == 1 else n_clusters,
         "sizes": _sizes(parameters["sizes"]),
+        "outliers": bool(parameters["outliers"]) or None,
         "heads.epochs": _plain(parameters["epochs"]),
         "heads.batch_size": _plain(parameters["batch_size"]),
         "train.device": parameters["device"],

@@ -9,6 +9,7 @@ from dcdc.errors import InputError, TrainingError, Words
 _PARAMETERS = {
     "n_clusters": "n_clusters",
     "sizes": "sizes",
+    "outliers": "outliers",
     "heads.epochs": "epochs",
     "heads.batch_size": "batch_size",
     "train.device": "device",

@@ -127,18 +127,22 @@ def joined_labels(
     points: NDArray[np.floating], labels: NDArray[np.integer], n_groups: int, fewest: int
 ) -> NDArray[np.int64]:
     """N, from 0 to `n_groups` - 1: of many small groups (`labels`, N) the nearest joined, until so
-    many have at least `fewest` images. What is left beside these goes to the nearest of them."""
+    many have at least `fewest` images; -1 for what is left beside these."""
     n = max(int(labels.max()) + 1, n_groups)
     groups = Groups(points - points.mean(axis=0), labels, n)
     home = np.arange(n)
-    while (groups.sizes > 0).sum() > n_groups and (groups.sizes >= fewest).sum() > n_groups:
+    while (groups.sizes > 0).sum() > n_groups and not _are_large(groups, n_groups, fewest):
         first, second = groups.nearest()
         groups.join(first, second)
         home[home == second] = first
     kept = np.argsort(-groups.sizes, kind="stable")[:n_groups]
-    place = {group: rank for rank, group in enumerate(kept.tolist())}
-    for group in np.flatnonzero(groups.sizes):
-        if group not in place:
-            place[int(group)] = int(groups.distances[group, kept].argmin())
-    of_group = np.array([place.get(group, 0) for group in range(n)])
-    return np.asarray(of_group[home[labels]], np.int64)
+    place = np.full(n, -1)
+    place[kept] = np.arange(n_groups)
+    if (groups.sizes >= fewest).any():  # of few images none may be large enough
+        place[groups.sizes < fewest] = -1
+    return np.asarray(place[home[labels]], np.int64)
+
+
+def _are_large(groups: Groups, n_groups: int, fewest: int) -> bool:
+    """Whether so many groups, and no more, are large enough."""
+    return int((groups.sizes >= max(fewest, 1)).sum()) == n_groups

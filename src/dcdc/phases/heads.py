@@ -128,7 +128,8 @@ class Heads(Phase):
                 context.store,
                 context.seed,
                 spherical=self.initialisation == "spherical-k-means",
-                equal=context.sizes == EQUAL,
+                sizes=context.sizes,
+                outliers=context.outliers,
             )
 
     def index_rows(self, *, of_vectors: bool = False) -> int:

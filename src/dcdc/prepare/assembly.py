@@ -261,6 +261,7 @@ def build_context(
         perturbed_copy=partial(perturbed_copy, config),
         observer=observer,
         sizes=config.sizes,
+        outliers=config.outliers,
     )
 
 

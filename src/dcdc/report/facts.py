@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.errors import InputError
+from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
@@ -48,6 +49,11 @@ class RunFacts:
         if self.runner_up_confidence is None:
             return self.confidence
         return self.confidence - self.runner_up_confidence
+
+    @property
+    def outliers(self) -> NDArray[np.int64]:
+        """Positions of images that belong to no cluster."""
+        return np.flatnonzero(self.assignments == OUTLIER)
 
     @property
     def n_clusters(self) -> int:
@@ -134,7 +140,7 @@ def _require_fit(folder: "RunFolder", table: "pa.Table", metrics: Mapping[str, A
     problem = None
     if table.num_rows != n_images:
         problem = f"{table.num_rows} images, {folder.metrics_file.name} {n_images}"
-    elif clusters.min() < 0 or clusters.max() >= n_clusters:
+    elif clusters.min() < OUTLIER or clusters.max() >= n_clusters:
         problem = f"clusters {clusters.min()} to {clusters.max()}, of {n_clusters} that there are"
     elif not np.isfinite(table["confidence"].to_numpy()).all():
         problem = "confidences that are no numbers"
@@ -178,8 +184,10 @@ def clusters_of(
     n_clusters: int,
     targets: NDArray[np.str_] | None = None,
 ) -> list[ClusterFacts]:
-    """Every cluster, the empty ones too; largest first, equal sizes by number."""
+    """Every cluster, the empty ones too; largest first, equal sizes by number. Outliers are in
+    none."""
     order = np.lexsort((-confidence, assignments))
+    order = order[assignments[order] != OUTLIER]
     bounds = np.searchsorted(assignments[order], np.arange(1, n_clusters))
     purity: dict[int, float] = {}
     main_class: dict[int, str] = {}
@@ -212,6 +220,7 @@ class RunSample:
     view_rows: NDArray[np.int64]  # v, rising: positions in the set
     view_assign: NDArray[np.float32]  # v x K
     view_assign_perturbed: NDArray[np.float32]  # v x K, of one perturbed copy each
+    vouch: NDArray[np.int64] | None = None  # n, 1 where outliers are told by it
 
 
 def read_sample(folder: "RunFolder") -> RunSample | None:

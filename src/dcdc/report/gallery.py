@@ -14,7 +14,8 @@ from PIL import Image
 from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
-from dcdc.report.facts import ClusterFacts
+from dcdc.metrics.health import OUTLIER
+from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode
 from dcdc.report.themes import Theme
@@ -22,7 +23,7 @@ from dcdc.report.themes import Theme
 MAX_CLUSTERS = 30
 PER_CLUSTER = 12
 UNCERTAIN_PER_CLUSTER = 6
-UNCERTAIN = 24  # of the whole set
+UNCERTAIN = OUTLIERS = 24  # of the whole set
 LATER, LATER_UNCERTAIN = 8, 4  # of each cluster beyond MAX_CLUSTERS, smaller and by script
 SIDE = 96  # pixels; larger images are made smaller
 # All lengths in pixels at DPI: every tile falls on whole pixels and stays sharp.
@@ -53,9 +54,18 @@ def least_certain_images(
     return [int(position) for position in rest[order]]
 
 
-def most_uncertain_images(certainty: NDArray[np.float64]) -> list[int]:
+def most_uncertain_images(facts: RunFacts) -> list[int]:
     """Positions of the images of the whole set whose cluster is least clear."""
-    return [int(position) for position in np.argsort(certainty, kind="stable")[:UNCERTAIN]]
+    order = np.argsort(facts.certainty, kind="stable")
+    inside = order[facts.assignments[order] != OUTLIER]
+    return [int(position) for position in inside[:UNCERTAIN]]
+
+
+def outliers_to_show(facts: RunFacts) -> list[int]:
+    """Positions of images that belong to no cluster, spread evenly over the set."""
+    found = facts.outliers
+    step = max(1, -(-len(found) // OUTLIERS))
+    return [int(position) for position in found[::step]]
 
 
 def gallery_heading(clusters: list[ClusterFacts]) -> str:

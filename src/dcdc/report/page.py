@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
+from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.hierarchy import Hierarchy
 from dcdc.metrics.provenance import mark, of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
@@ -38,6 +39,7 @@ from dcdc.report.gallery import (
     draw_gallery,
     least_certain_images,
     most_uncertain_images,
+    outliers_to_show,
     shown_clusters,
     thumbnail_uri,
     typical_images,
@@ -131,7 +133,8 @@ def render_page(
         and len(static_map.light) + len(static_map.dark) <= _STATIC_MAP,
         confusion=None if confusion is None else _confusion_rows(confusion),
         confusion_clusters=[] if confusion is None else confusion.clusters,
-        uncertain=_thumbnails(facts, images, most_uncertain_images(facts.certainty)),
+        uncertain=_thumbnails(facts, images, most_uncertain_images(facts)),
+        outliers=_thumbnails(facts, images, outliers_to_show(facts)),
         steps=[] if hierarchy is None else steps_of(hierarchy),
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
@@ -175,9 +178,11 @@ def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, 
     if n_in_use < facts.n_clusters:
         n_clusters += f" ({n_in_use} in use)"
     scores = metrics["scores"] or {}
+    n_outliers = len(facts.outliers)
     return [
         (facts.things, f"{metrics['n_images']:,}"),
         ("clusters", n_clusters),
+        *([("in no cluster", f"{n_outliers:,}")] if n_outliers else []),
         *((_SCORE_COLUMNS[key], f"{scores[key]:.3f}") for key in _SCORE_COLUMNS if key in scores),
         ("confidence", f"{facts.confidence.mean():.3f}"),
         ("training time", duration(metrics["training_seconds"])),
@@ -261,7 +266,9 @@ def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) 
     says = f"{short_name(facts.names[position])}, confidence {facts.confidence[position]:.2f}"
     if facts.targets is not None:
         says += f", class {facts.targets[position]}"
-    captions = [f"cluster {facts.assignments[position]}, {facts.confidence[position]:.2f}"]
+    cluster = facts.assignments[position]
+    where = "no cluster" if cluster == OUTLIER else f"cluster {cluster}"
+    captions = [f"{where}, {facts.confidence[position]:.2f}"]
     if facts.runner_up is not None and facts.runner_up_confidence is not None:
         second = f"{facts.runner_up[position]}, {facts.runner_up_confidence[position]:.2f}"
         says += f", next cluster {second}"

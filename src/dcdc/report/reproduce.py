@@ -55,7 +55,7 @@ def _regrouping(facts: RunFacts) -> str:
     """Of a run whose backbone another one has trained."""
     run = shlex.quote(str(facts.metrics["features_of"]))
     first = f"dcdc fit --run {run} --clusters {facts.n_clusters}"
-    kept = ("sizes", "heads.", "network.sub_heads", "train.seed", "train.threads")
+    kept = ("sizes", "outliers", "heads.", "network.sub_heads", "train.seed", "train.threads")
     settings = [
         f"--set {shlex.quote(f'{key}={setting_text(value)}')}"
         for key, value in facts.config.items()

@@ -32,7 +32,7 @@ CONFIG = StoredJson(
     Record(
         {},
         {
-            **{"n_clusters": Maybe(Whole()), "sizes": Anything()},
+            **{"n_clusters": Maybe(Whole()), "sizes": Anything(), "outliers": Flag()},
             **{section: MapOf(Anything()) for section in ("data", "network", "augment", "train")},
             "phases": ListOf(Anything()),
             **{"method": Text(), "seed": Whole(), "settings": MapOf(Anything())},
@@ -76,7 +76,7 @@ METRICS = StoredJson(
             **{"torch": Text(), "scikit-learn": Text(), "commit": Maybe(Text())},
             **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
             "processes": Whole(1),
-            "features_of": Text(),
+            **{"features_of": Text(), "n_outliers": Whole()},
         },
     ),
     f"{_RESTORE}; if you edited it, take its checksum out",
@@ -193,6 +193,7 @@ SAMPLE = StoredArrays(
         **{"assign": Array("f", ("n", "K")), "view_rows": Array("i", ("v",))},
         "view_assign": Array("f", ("v", "K")),
         "view_assign_perturbed": Array("f", ("v", "K")),
+        "vouch": Array("i", ("n",), is_needed=False),
     },
     "remove it, or make it again by dcdc report",
 )
