@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from out_of_distribution import clothes, letters, textures
 
 from dcdc.config import with_values
 from dcdc.data import ImageSet, from_arrays, load_digits
@@ -24,6 +23,7 @@ from dcdc.metrics.health import OUTLIER
 from dcdc.prepare.presets import preset
 from dcdc.run import run
 from dcdc.runtime.environment import own_commit, own_version
+from out_of_distribution import clothes, letters, textures
 
 SHARE = 0.05
 MADE = {

@@ -3,12 +3,13 @@
 prepare_run(source, Overrides({"n_clusters": "auto"}), find_number=find_number)
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.config import RunConfig
+from dcdc.config import PhaseSettings, RunConfig
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
 from dcdc.engine.k_means import reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
@@ -26,6 +27,9 @@ from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 4_000
 """That are looked at. More change no answer and take longer."""
+SHARE_ALONE, SHARE_BEFORE = 0.6, 0.4
+"""Of the epochs of the over-clustering head alone, and of phases before the heads: as many as it
+takes to tell clusters apart, so that all of it takes at most half as long as the run."""
 
 
 def find_number(
@@ -46,16 +50,25 @@ def find_number(
 
 
 def feature_recipe(config: RunConfig) -> RunConfig:
-    """As much of the recipe as it takes to learn features: the phases before the heads or, where
-    there are none, the over-clustering head's epochs alone and one more."""
+    """As much of the recipe as it takes to learn features: some epochs of the phases before the
+    heads or, where there are none, some of the over-clustering head alone and one of both."""
     names = [phase.kind for phase in config.phases]
     first = names.index(Heads.kind) if Heads.kind in names else len(names)
-    if any(phase.epochs for phase in config.phases[:first]):
-        return replace(config, phases=config.phases[:first])
+    before = [phase for phase in config.phases[:first] if phase.epochs]
     heads = config.phases[first]
     assert isinstance(heads, Heads)
-    short = replace(heads, epochs=heads.epochs_alone + 1, over_clustering_first=heads.epochs_alone)
-    return replace(config, phases=(short,))
+    alone = 0 if before else math.ceil(SHARE_ALONE * heads.epochs_alone)
+    short = [
+        *(replace(each, epochs=_some_epochs(each)) for each in before),
+        replace(heads, epochs=alone + 1, over_clustering_first=alone),
+    ]
+    train = replace(config.train, evaluate_every=alone + 1)
+    return replace(config, phases=tuple(short), train=train)
+
+
+def _some_epochs(phase: PhaseSettings) -> int:
+    rising = int(getattr(phase, "warmup_epochs", 0))
+    return min(phase.epochs, max(math.ceil(SHARE_BEFORE * phase.epochs), rising + 1))
 
 
 def _features(
