@@ -55,6 +55,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
         "contrast": "dcdc.phases.contrast:Contrast",
         "byol": "dcdc.phases.byol:Byol",
         "discriminate": "dcdc.phases.discriminate:Discriminate",
+        "frozen_heads": "dcdc.phases.frozen_heads:FrozenHeads",
         "heads": "dcdc.phases.heads:Heads",
         "relate": "dcdc.phases.relate:Relate",
         "self_label": "dcdc.phases.self_label:SelfLabel",

@@ -28,6 +28,8 @@ class TrainingContext:
     """Whether some images may belong to none of them."""
     state: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase keeps, by name; emptied when the next one begins."""
+    made: dict[str, Tensor] = field(default_factory=dict)
+    """What the running phase can make again, by name, and so is in no checkpoint."""
 
     def strong_copy(self, n_repeats: int) -> StrongCopy:
         """Mirrored where the config's perturbed copies are."""
