@@ -4,7 +4,7 @@ Shapes: N images, D numbers of each, K clusters.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,17 +38,6 @@ def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> n
         warnings.simplefilter("ignore", ConvergenceWarning)
         k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
     return np.asarray(k_means.cluster_centers_)
-
-
-def best_centres(points: np.ndarray, starts: Sequence[np.ndarray]) -> np.ndarray:
-    """K x D: of K-Means from each of these starts (K x D), those with the lowest inertia."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with library_threads(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = [KMeans(len(start), init=start, n_init=1).fit(points) for start in starts]
-    return np.asarray(min(found, key=lambda each: each.inertia_).cluster_centers_)
 
 
 def nearest_centre(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
