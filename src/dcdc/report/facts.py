@@ -4,7 +4,7 @@ Shapes: N images, n of the sample, v of its views, D features, K clusters.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,7 +220,6 @@ class RunSample:
     view_rows: NDArray[np.int64]  # v, rising: positions in the set
     view_assign: NDArray[np.float32]  # v x K
     view_assign_perturbed: NDArray[np.float32]  # v x K, of one perturbed copy each
-    vouch: NDArray[np.int64] | None = None  # n, 1 where outliers are told by it
 
 
 def read_sample(folder: "RunFolder") -> RunSample | None:
@@ -235,4 +234,9 @@ def read_sample(folder: "RunFolder") -> RunSample | None:
             error = Unfit(name, f"are not rising positions among {n_images} images")
             raise files.SAMPLE.damaged(folder.sample_file, error)
     kinds = {"i": np.int64, "f": np.float32}
-    return RunSample(**{name: each.astype(kinds[each.dtype.kind]) for name, each in arrays.items()})
+    return RunSample(
+        **{
+            each.name: arrays[each.name].astype(kinds[arrays[each.name].dtype.kind])
+            for each in fields(RunSample)
+        }
+    )
