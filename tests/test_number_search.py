@@ -13,6 +13,7 @@ from dcdc.errors import InputError
 from dcdc.number_search import feature_recipe, find_number
 from dcdc.phases.contrast import Contrast
 from dcdc.phases.discriminate import Discriminate
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.phases.self_label import SelfLabel
 from dcdc.prepare.cluster_number import NumberRange
@@ -78,8 +79,20 @@ def test_features_are_learnt_by_what_comes_before_the_cluster_head():
     assert feature_recipe(slow).phases[0].epochs == 11  # its rate has to rise first
 
 
-def test_features_of_instance_contrast_can_be_learnt_alone(tiny_config, tiny_set):
-    phases = (Contrast(epochs=2, batch_size=16), *tiny_config.phases)
+@pytest.mark.parametrize(
+    ("phases", "epochs"),
+    [((FrozenHeads(epochs=6), SelfLabel(epochs=2)), (2, 1)), ((), (2,))],
+)
+def test_features_are_learnt_without_a_phase_called_heads(phases, epochs):
+    recipe = feature_recipe(RunConfig(n_clusters=3, phases=(Contrast(epochs=5), *phases)))
+    assert tuple(phase.epochs for phase in recipe.phases) == epochs
+    assert recipe.train.evaluate_every == sum(epochs)
+
+
+@pytest.mark.parametrize("heads", [None, FrozenHeads(epochs=2, batch_size=16, neighbours=3)])
+def test_features_of_instance_contrast_can_be_learnt_alone(tiny_config, tiny_set, heads):
+    of_heads = tiny_config.phases if heads is None else (heads,)
+    phases = (Contrast(epochs=2, batch_size=16), *of_heads)
     config = resolve(replace(tiny_config, phases=phases), tiny_set)
     found = find_number(config, tiny_set, NumberRange(2, 4))
     assert found.strengths.keys() == {2, 3, 4, 5}

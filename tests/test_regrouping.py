@@ -130,7 +130,7 @@ def test_what_is_not_of_the_heads_is_refused(image_run, key):
 
 
 def test_from_python_the_new_run_lies_beside(image_run):
-    model = dcdc.regroup(image_run, 2, device="cpu", settings={"heads.epochs": 2})
+    model = dcdc.regroup(image_run, 2, device="cpu", settings={"epochs": 2})
     assert model.n_clusters == 2
     assert "2 clusters" in repr(model.show_clusters())
     with pytest.raises(InputError, match="run-2 exists: move it away"):

@@ -16,6 +16,7 @@ from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.metrics.cluster_number import ClusterNumber, choose_number
 from dcdc.metrics.directions import directions
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.prepare.assembly import build_model, load_pretrained
 from dcdc.prepare.cluster_number import NumberRange
@@ -52,17 +53,17 @@ def find_number(
 def feature_recipe(config: RunConfig) -> RunConfig:
     """As much of the recipe as it takes to learn features: some epochs of the phases before the
     heads or, where there are none, some of the over-clustering head alone and one of both."""
-    names = [phase.kind for phase in config.phases]
-    first = names.index(Heads.kind) if Heads.kind in names else len(names)
+    is_heads = [isinstance(phase, Heads | FrozenHeads) for phase in config.phases]
+    first = (*is_heads, True).index(True)
     before = [phase for phase in config.phases[:first] if phase.epochs]
-    heads = config.phases[first]
-    assert isinstance(heads, Heads)
-    alone = 0 if before else math.ceil(SHARE_ALONE * heads.epochs_alone)
-    short = [
-        *(replace(each, epochs=_some_epochs(each)) for each in before),
-        replace(heads, epochs=alone + 1, over_clustering_first=alone),
-    ]
-    train = replace(config.train, evaluate_every=alone + 1)
+    short = [replace(each, epochs=_some_epochs(each)) for each in before]
+    for heads in config.phases[first : first + 1]:
+        if isinstance(heads, Heads):
+            alone = 0 if before else math.ceil(SHARE_ALONE * heads.epochs_alone)
+            short.append(replace(heads, epochs=alone + 1, over_clustering_first=alone))
+        else:
+            short.append(replace(heads, epochs=1))
+    train = replace(config.train, evaluate_every=sum(phase.epochs for phase in short))
     return replace(config, phases=tuple(short), train=train)
 
 

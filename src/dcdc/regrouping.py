@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dcdc.config import DataConfig, RunConfig, to_mapping, with_values
+from dcdc.config.keys import OF_MAIN_PHASE
 from dcdc.data import Data, VectorSet
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.trained_model import TrainedModel
@@ -34,6 +35,7 @@ from dcdc.runtime.device import cpu_threads
 _KEYS = (
     *("n_clusters", "sizes", "outliers", "network.sub_heads"),
     *("train.seed", "train.device", "train.threads"),
+    *OF_MAIN_PHASE,
 )
 """What may be asked for, beside the heads' own settings."""
 _OF_HEADS = ("heads", "answering", "directions")
