@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dcdc
-from dcdc.config import DataConfig
+from dcdc.config import DataConfig, with_values
 from dcdc.data import load_images
 from dcdc.errors import InputError
 from dcdc.metrics import cluster_accuracy
@@ -31,6 +31,8 @@ def contents(folder):
 def image_run_once(tmp_path_factory, tiny_file, tiny_config):
     data = DataConfig(source=str(tiny_file))
     folder = tmp_path_factory.mktemp("regrouped") / "run"
+    # As presets have it; new heads have no over-clustering head beside them.
+    tiny_config = with_values(tiny_config, {"heads.over_clustering_first": 1})
     run(replace(tiny_config, data=data), load_images(tiny_file), folder=RunFolder.create(folder))
     return folder
 

@@ -172,9 +172,16 @@ def _config(stored: RunConfig, heads: RunConfig, data: Data) -> RunConfig:
         over_clusters=heads.network.over_clusters,
         sub_heads=heads.network.sub_heads,
     )
-    wanted = replace(stored, n_clusters=heads.n_clusters, sizes=heads.sizes, network=network)
-    wanted = replace(wanted, outliers=heads.outliers)
-    return replace(wanted, phases=heads.phases, train=heads.train)
+    # At once: the stored phases may not fit the heads' network, nor these phases the stored one.
+    return replace(
+        stored,
+        n_clusters=heads.n_clusters,
+        sizes=heads.sizes,
+        outliers=heads.outliers,
+        network=network,
+        phases=heads.phases,
+        train=heads.train,
+    )
 
 
 def _provenance(earlier: RunFolder) -> dict[str, Any]:
