@@ -30,7 +30,7 @@ MOST_IMAGES = 4_000
 """That are looked at. More change no answer and take longer."""
 SHARE_ALONE, SHARE_BEFORE = 0.6, 0.4
 """Of the epochs of the over-clustering head alone, and of phases before the heads: as many as it
-takes to tell clusters apart, so that all of it takes at most half as long as the run."""
+takes to tell clusters apart, so that all of it takes about half as long as the run."""
 
 
 def find_number(
