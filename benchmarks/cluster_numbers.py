@@ -1,25 +1,33 @@
-"""How often `--clusters auto` finds as many clusters as there are classes, on digits.
+"""How often `--clusters auto` finds as many clusters as there are classes.
 
     python benchmarks/cluster_numbers.py --first 100 --seeds 10 --out record.json
+    python benchmarks/cluster_numbers.py --features features.npy --seeds 10
+    python benchmarks/cluster_numbers.py --classes 10 --seeds 3 --time
 
-Features are learnt without labels from the images of the chosen classes alone; the classes are
-drawn by the seed. The labels only say what was right.
+Of digits, features are learnt without labels from the images of the chosen classes alone; the
+classes are drawn by the seed. `--features` takes given ones instead, N x D as .npy, of a backbone
+or of a run (`dcdc predict RUN DATA --out rows.csv --features features.npy`), and prints the curve.
+Labels only say what was right. `--time` also trains the run that follows, and compares CPU time.
 """
 
 import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from dcdc.config import from_mapping, to_mapping
-from dcdc.data import from_arrays, load_digits
+from dcdc.config import RunConfig, with_values
+from dcdc.data import Data, from_arrays, from_vectors, load_digits
 from dcdc.number_search import find_number
 from dcdc.prepare.cluster_number import NumberRange
+from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.prepare_run import prepare_run
 from dcdc.prepare.presets import preset
 from dcdc.prepare.resolve import resolve
+from dcdc.run import run
 from dcdc.runtime.environment import own_commit, own_version
 
 
@@ -28,15 +36,24 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 8, 6, 4])
+    parser.add_argument("--features", type=Path)
+    parser.add_argument("--time", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    rows = []
-    for n_classes in given.classes:
-        for seed in range(given.first, given.first + given.seeds):
-            rows.append(measure(n_classes, seed))
+    seeds, rows = range(given.first, given.first + given.seeds), []
+    if given.features is not None:
+        vectors = from_vectors(np.load(given.features, allow_pickle=False).astype(np.float32))
+        for seed in seeds:
+            rows.append(measure(of_vectors(vectors, seed), vectors, seed, given))
             print(json.dumps(rows[-1]), flush=True)
+    else:
+        for n_classes in given.classes:
+            for seed in seeds:
+                config, images = of_digits(n_classes, seed)
+                rows.append({"n_classes": n_classes} | measure(config, images, seed, given))
+                print(json.dumps(rows[-1]), flush=True)
     record = {
-        "source": "digits",
+        "source": "digits" if given.features is None else given.features.name,
         "torch": torch.__version__,
         "dcdc": own_version(),
         "commit": own_commit(),
@@ -46,24 +63,35 @@ def main() -> None:
         given.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def measure(n_classes: int, seed: int) -> dict[str, object]:
+def of_digits(n_classes: int, seed: int) -> tuple[RunConfig, Data]:
     digits = load_digits()
     assert digits.targets is not None
     kept = np.random.default_rng(seed).choice(10, n_classes, replace=False)
     images = from_arrays(digits.images[np.isin(digits.targets, kept)])
-    recipe = to_mapping(preset("digits"))
-    recipe["train"]["seed"] = seed
-    config = resolve(from_mapping(recipe), images)
-    started = time.perf_counter()
-    found = find_number(config, images, NumberRange())
-    return {
-        "n_classes": n_classes,
+    return resolve(with_values(preset("digits"), {"train.seed": seed}), images), images
+
+
+def of_vectors(vectors: Data, seed: int) -> RunConfig:
+    return prepare_run(vectors, Overrides({"n_clusters": 10, "train.seed": seed})).config
+
+
+def measure(config: RunConfig, data: Data, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    started, on_cpu = time.perf_counter(), time.process_time()
+    found = find_number(config, data, NumberRange())
+    row = {
         "seed": seed,
         "found": found.number,
         "is_settled": found.is_settled,
         "strengths": {str(number): round(s, 3) for number, s in found.strengths.items()},
         "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(time.process_time() - on_cpu, 1),
     }
+    if given.time:
+        on_cpu = time.process_time()
+        run(with_values(config, {"n_clusters": found.number}), data)
+        row["cpu_seconds_of_the_run"] = round(time.process_time() - on_cpu, 1)
+        row["times"] = round(1 + row["cpu_seconds"] / row["cpu_seconds_of_the_run"], 2)
+    return row
 
 
 if __name__ == "__main__":

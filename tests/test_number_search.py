@@ -1,6 +1,7 @@
 """How many clusters there are, from a source to a run folder: the images settle it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from dcdc.data import from_vectors
 from dcdc.errors import InputError
 from dcdc.number_search import feature_recipe, find_number
 from dcdc.phases.contrast import Contrast
+from dcdc.phases.discriminate import Discriminate
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.phases.self_label import SelfLabel
+from dcdc.prepare.cluster_number import NumberRange
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run
+from dcdc.prepare.resolve import resolve
 from dcdc.report import write_report
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
@@ -63,10 +68,34 @@ def test_who_cannot_look_says_so():
 
 def test_features_are_learnt_by_what_comes_before_the_cluster_head():
     heads = Heads(epochs=10, over_clustering_first=0.6)
-    config = RunConfig(n_clusters=3, phases=(Contrast(epochs=5), heads, SelfLabel(epochs=2)))
-    assert feature_recipe(config).phases == (Contrast(epochs=5),)
+    contrast, short = feature_recipe(
+        RunConfig(n_clusters=3, phases=(Contrast(epochs=5), heads, SelfLabel(epochs=2)))
+    ).phases
+    assert contrast == Contrast(epochs=2)
+    assert (short.epochs, short.epochs_alone) == (1, 0)
     (short,) = feature_recipe(RunConfig(n_clusters=3, phases=(heads, SelfLabel()))).phases
-    assert (short.epochs, short.epochs_alone) == (7, 6)
+    assert (short.epochs, short.epochs_alone) == (5, 4)
+    slow = RunConfig(n_clusters=3, phases=(Discriminate(epochs=12, warmup_epochs=10), heads))
+    assert feature_recipe(slow).phases[0].epochs == 11  # its rate has to rise first
+
+
+@pytest.mark.parametrize(
+    ("phases", "epochs"),
+    [((FrozenHeads(epochs=6), SelfLabel(epochs=2)), (2, 1)), ((), (2,))],
+)
+def test_features_are_learnt_without_a_phase_called_heads(phases, epochs):
+    recipe = feature_recipe(RunConfig(n_clusters=3, phases=(Contrast(epochs=5), *phases)))
+    assert tuple(phase.epochs for phase in recipe.phases) == epochs
+    assert recipe.train.evaluate_every == sum(epochs)
+
+
+@pytest.mark.parametrize("heads", [None, FrozenHeads(epochs=2, batch_size=16, neighbours=3)])
+def test_features_of_instance_contrast_can_be_learnt_alone(tiny_config, tiny_set, heads):
+    of_heads = tiny_config.phases if heads is None else (heads,)
+    phases = (Contrast(epochs=2, batch_size=16), *of_heads)
+    config = resolve(replace(tiny_config, phases=phases), tiny_set)
+    found = find_number(config, tiny_set, NumberRange(2, 4))
+    assert found.strengths.keys() == {2, 3, 4, 5}
 
 
 def test_the_report_shows_how_it_was_settled(tmp_path):

@@ -244,3 +244,33 @@ def test_figures_with_a_pretrained_backbone_are_those_of_their_records(row, name
     cells = [cell.strip(" *") for cell in tuned.split("|")]
     for cell, kept in ((cells[0], "frozen"), (cells[2], "fine-tuned")):
         assert cell == " / ".join(dotted(runs[kept][metric]) for metric in METRICS)
+
+
+NUMBERS = DOCS / "runs/numbers"
+FOUND = {path.stem: path for path in sorted(NUMBERS.glob("auto-*.json"))}
+
+
+@pytest.mark.parametrize("record", FOUND.values(), ids=FOUND)
+def test_numbers_that_were_found_are_those_of_their_record(record):
+    rows = json.loads(record.read_text())["rows"]
+    found = [row["found"] for row in rows]
+    n_classes = rows[0].get("n_classes", 10)
+    near = sum(abs(number - n_classes) <= 1 for number in found)
+    cells = (
+        f"{n_classes} | {rows[0]['seed']} to {rows[-1]['seed']} | {' '.join(map(str, found))} | "
+        f"{found.count(n_classes)} of {len(found)} | {near} of {len(found)} |"
+    )
+    section = SECTIONS["How many clusters there are"]
+    assert f"| {cells}" in section
+    assert f"runs/numbers/{record.name}" in section
+
+
+def test_long_tailed_digits_are_those_of_their_record():
+    record = json.loads((NUMBERS / "long-tail-digits-seeds-700-to-704.json").read_text())
+    section = SECTIONS["Clusters of unequal size"]
+    for sizes, medians in record["median"].items():
+        rows = [row for row in record["rows"] if row["sizes"] == sizes]
+        each = " ".join(dotted(row["acc"]) for row in rows)
+        cut = " ".join(str(row["n_cut"]) for row in rows)
+        assert medians["acc"] == statistics.median(row["acc"] for row in rows)
+        assert f"| `{sizes}` | {each} | {scores(medians, ' / ')} | {cut} |" in section

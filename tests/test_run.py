@@ -28,7 +28,7 @@ def test_a_run_leaves_every_file_and_a_model_that_answers_the_same(good_config, 
     folder = RunFolder.create(tmp_path / "run")
     result = run(good_config, tiny_set, folder=folder, baselines={"halves": halves})
     names = {path.name for path in folder.path.iterdir()}
-    wanted = {"config.json", "history.jsonl", "checkpoint", "model.safetensors"}
+    wanted = {"config.json", "history.jsonl", "checkpoint", "model.safetensors", "hierarchy.json"}
     assert names == wanted | {"assignments.parquet", "metrics.json", "sample.npz", "README.md"}
     assert result.metrics["scores"]["acc"] > 0.9
     assert set(result.metrics["baselines"]["halves"]) == set(result.metrics["scores"])

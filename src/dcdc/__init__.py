@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dcdc.errors import InputError, TrainingError
-    from dcdc.estimator import DCDC, from_pretrained, load
+    from dcdc.estimator import DCDC, from_pretrained, load, regroup
 
 # Imported when first asked for: `import dcdc` must not wait for torch.
 _HOMES = {
@@ -13,9 +13,10 @@ _HOMES = {
     "TrainingError": "dcdc.errors",
     "from_pretrained": "dcdc.estimator",
     "load": "dcdc.estimator",
+    "regroup": "dcdc.estimator",
 }
 
-__all__ = ["DCDC", "InputError", "TrainingError", "from_pretrained", "load"]
+__all__ = ["DCDC", "InputError", "TrainingError", "from_pretrained", "load", "regroup"]
 
 
 def __getattr__(name: str) -> Any:

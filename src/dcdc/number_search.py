@@ -3,17 +3,20 @@
 prepare_run(source, Overrides({"n_clusters": "auto"}), find_number=find_number)
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.config import RunConfig
+from dcdc.config import PhaseSettings, RunConfig
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
-from dcdc.engine.k_means import directions, reduced_points, some_rows
+from dcdc.engine.k_means import reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.metrics.cluster_number import ClusterNumber, choose_number
+from dcdc.metrics.directions import directions
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.prepare.assembly import build_model, load_pretrained
 from dcdc.prepare.cluster_number import NumberRange
@@ -25,6 +28,9 @@ from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 4_000
 """That are looked at. More change no answer and take longer."""
+SHARE_ALONE, SHARE_BEFORE = 0.6, 0.4
+"""Of the epochs of the over-clustering head alone, and of phases before the heads: as many as it
+takes to tell clusters apart, so that all of it takes about half as long as the run."""
 
 
 def find_number(
@@ -45,16 +51,25 @@ def find_number(
 
 
 def feature_recipe(config: RunConfig) -> RunConfig:
-    """As much of the recipe as it takes to learn features: the phases before the heads or, where
-    there are none, the over-clustering head's epochs alone and one more."""
-    names = [phase.kind for phase in config.phases]
-    first = names.index(Heads.kind) if Heads.kind in names else len(names)
-    if any(phase.epochs for phase in config.phases[:first]):
-        return replace(config, phases=config.phases[:first])
-    heads = config.phases[first]
-    assert isinstance(heads, Heads)
-    short = replace(heads, epochs=heads.epochs_alone + 1, over_clustering_first=heads.epochs_alone)
-    return replace(config, phases=(short,))
+    """As much of the recipe as it takes to learn features: some epochs of the phases before the
+    heads or, where there are none, some of the over-clustering head alone and one of both."""
+    is_heads = [isinstance(phase, Heads | FrozenHeads) for phase in config.phases]
+    first = (*is_heads, True).index(True)
+    before = [phase for phase in config.phases[:first] if phase.epochs]
+    short = [replace(each, epochs=_some_epochs(each)) for each in before]
+    for heads in config.phases[first : first + 1]:
+        if isinstance(heads, Heads):
+            alone = 0 if before else math.ceil(SHARE_ALONE * heads.epochs_alone)
+            short.append(replace(heads, epochs=alone + 1, over_clustering_first=alone))
+        else:
+            short.append(replace(heads, epochs=1))
+    train = replace(config.train, evaluate_every=sum(phase.epochs for phase in short))
+    return replace(config, phases=tuple(short), train=train)
+
+
+def _some_epochs(phase: PhaseSettings) -> int:
+    rising = int(getattr(phase, "warmup_epochs", 0))
+    return min(phase.epochs, max(math.ceil(SHARE_BEFORE * phase.epochs), rising + 1))
 
 
 def _features(

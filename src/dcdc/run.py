@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,11 +28,20 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.sample import Sample, every_feature, take_sample
+from dcdc.engine.outliers import score_among, scores_among
+from dcdc.engine.sample import (
+    MOST_IMAGES,
+    Sample,
+    every_feature,
+    in_half_precision,
+    sampled_rows,
+    take_sample,
+)
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
 from dcdc.metrics.cluster_number import ClusterNumber
+from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.networks.pretrained import keep_files, spec_of_kept
@@ -46,6 +55,7 @@ from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.environment import own_commit, own_version
 from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.processes import ALONE, Processes
+from dcdc.runtime.seeding import derive_seed
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
 Baseline = Callable[[Data, int, int], np.ndarray]
@@ -63,6 +73,8 @@ class RunResult:
     history: list[dict[str, Any]]
     stopped_by: str | None = None
     """The signal that ended training early, with the model of the last finished epoch."""
+    number: ClusterNumber | None = None
+    """Where the images settled how many clusters there are."""
 
 
 def run(
@@ -162,7 +174,7 @@ def _run(
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
-    assigned = training.model.assign_store(training.store)
+    assigned, vouch, reference = _answered(config, training.model, training.store)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -183,7 +195,7 @@ def _run(
 
     sample = features = None
     if processes.all_reduce_max(folder is not None):
-        sample = _sample(config, training.model, training.store)
+        sample = _sample(config, training.model, training.store, vouch)
         features = every_feature(training.model, training.store)
 
     def write() -> None:
@@ -196,7 +208,9 @@ def _run(
     processes.with_barrier(write)
     if folder is not None:
         training.model.training_features = _training_features(folder, training.model)
-    return RunResult(config, training.model, assigned, metrics, history, stopped_by)
+    elif reference is not None:
+        training.model.training_features = lambda: reference
+    return RunResult(config, training.model, assigned, metrics, history, stopped_by, number)
 
 
 def _what_must_agree(config: RunConfig, image_set: Data, model: TrainedModel) -> dict[str, str]:
@@ -275,8 +289,8 @@ def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None
     with folder.writing(), cpu_threads(config.train.threads):
         model = load(folder.path, device)
         store = open_data(config, model, image_set, SilentObserver())
-        sample = _sample(config, model, store)
-        folder.write_sample(sample._asdict())
+        sample = _sample(config, model, store, _answered(config, model, store).vouch)
+        folder.write_sample(sample.arrays())
 
 
 def write_run(
@@ -286,16 +300,21 @@ def write_run(
     model: TrainedModel,
     metrics: dict[str, Any],
     history: Sequence[dict[str, Any]],
+    number: ClusterNumber | None = None,
 ) -> None:
     """The run folder of a training that was done without one."""
     with folder.writing(), cpu_threads(config.train.threads):
         folder.begin(to_mapping(config))
+        keep_files(model.found_backbone or config.network.backbone, folder.backbone)
+        if number is not None:
+            folder.write_number(asdict(number))
         store = open_data(config, model, image_set, SilentObserver())
         for record in history:
             append_history(folder.history_file, record)
-        sample = _sample(config, model, store)
+        assigned, vouch, _ = _answered(config, model, store)
+        sample = _sample(config, model, store, vouch)
         folder.write_features(every_feature(model, store))
-        _write_results(folder, image_set, model, model.assign_store(store), sample, metrics)
+        _write_results(folder, image_set, model, assigned, sample, metrics)
 
 
 def from_pretrained(
@@ -318,19 +337,21 @@ def read_config(folder: RunFolder) -> RunConfig:
 
 
 def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:
-    targets = image_set.targets
+    targets, outside = image_set.targets, assigned.outside
+    inside = assigned.probabilities if outside is None else assigned.probabilities[~outside]
     return {
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
-        **_shape(image_set),
+        **data_shape(image_set),
         "backbone": backbone_of(config),
         "scores": None if targets is None else score(targets, assigned.assignments),
-        "health": partition_health(assigned.probabilities).to_dict(),
+        "health": partition_health(inside).to_dict(),
+        **({"n_outliers": assigned.n_outliers} if config.outliers else {}),
     }
 
 
-def _shape(image_set: Data) -> dict[str, Any]:
+def data_shape(image_set: Data) -> dict[str, Any]:
     if isinstance(image_set, VectorSet):
         return {"n_features": image_set.n_features}
     return {"image_shape": list(image_set.image_shape)}
@@ -373,7 +394,7 @@ def _write_results(
 ) -> None:
     """The metrics last: a folder that has them is a run that is done."""
     assert model.config is not None
-    files = find_backbone(model.config["network"]["backbone"]).files
+    files = find_backbone(model.found_backbone or model.config["network"]["backbone"]).files
     folder.write_model(model.network, weights_note(metrics["dcdc"], model.config, files))
     folder.write_assignments(
         image_set.names,
@@ -382,15 +403,54 @@ def _write_results(
         target_names(image_set),
         assigned.runner_up(),
     )
-    folder.write_sample(sample._asdict())
+    folder.write_sample(sample.arrays())
+    folder.write_hierarchy(hierarchy_of(sample, assigned, model.n_clusters))
     loading = f'dcdc.load("{folder.path.name}")'
     folder.write_card(model_card(folder.path.resolve().name, loading, model.config, metrics))
     folder.write_metrics(metrics)
 
 
-def _sample(config: RunConfig, model: TrainedModel, store: Store) -> Sample:
+def hierarchy_of(sample: Sample, assigned: Assigned, n_clusters: int) -> Hierarchy:
+    points = sample.features.astype(np.float32)
+    return join_clusters(points, assigned.assignments[sample.rows], n_clusters)
+
+
+class _Answered(NamedTuple):
+    assigned: Assigned
+    vouch: np.ndarray | None = None
+    """Which of the sampled images vouch for others, where there are outliers."""
+    reference: np.ndarray | None = None
+    """Their features, as a run keeps them."""
+
+
+def _answered(config: RunConfig, model: TrainedModel, store: Store) -> _Answered:
+    """Of every image."""
+    assigned = model.assign_store(store)
+    if not config.outliers:
+        return _Answered(assigned)
+    assert config.n_clusters is not None
+    seed, n_images = config.train.seed, store.n_answered
+    rows = sampled_rows(n_images, seed)
+    features = in_half_precision(model.features_of(store, rows))
+    start = derive_seed(seed, "outliers") % 2**31
+    known, vouch = score_among(features, config.n_clusters, config.sizes, start)
+    if known is None:
+        return _Answered(assigned)
+    outside = np.zeros(n_images, bool)
+    others = np.setdiff1d(np.arange(n_images), rows)
+    for some in np.array_split(others, len(others) // MOST_IMAGES + 1):
+        if len(some):
+            outside[some] = known.score(model.features_of(store, some)) > 1
+    outside[rows] = scores_among(known, features, vouch) > 1
+    return _Answered(Assigned(assigned.probabilities, outside), vouch, features[vouch])
+
+
+def _sample(
+    config: RunConfig, model: TrainedModel, store: Store, vouch: np.ndarray | None
+) -> Sample:
     copy = None if has_stored_features(config.network) else perturbed_copy(config, 1)
-    return take_sample(model, store, copy, config.train.seed)
+    sample = take_sample(model, store, copy, config.train.seed)
+    return sample if vouch is None else sample._replace(vouch=vouch.astype(np.int8))
 
 
 def target_names(image_set: Data) -> list[str] | None:

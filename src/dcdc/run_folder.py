@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.edits import Edits, RunAnswers, read_edits, write_edits
 from dcdc.engine.history import HISTORY, read_history
 from dcdc.errors import InputError
+from dcdc.metrics.hierarchy import Hierarchy, Join
 from dcdc.runtime.array_files import write_arrays
 from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
 from dcdc.runtime.csv_text import csv_lines
@@ -37,7 +39,7 @@ RUN_FOLDER = Contents(
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
         *("sample.npz", "features.npz", model_files.REFERENCE, "map.npz", model_files.NAMES),
         *("edits.json", "report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS),
-        *("skipped.csv", files.NUMBER.name),
+        *("skipped.csv", files.NUMBER.name, files.HIERARCHY.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
@@ -67,6 +69,7 @@ class RunFolder:
         self.report_file = path / "report.html"
         self.skipped_file = path / "skipped.csv"
         self.number_file = path / files.NUMBER.name
+        self.hierarchy_file = path / files.HIERARCHY.name
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
@@ -258,7 +261,10 @@ class RunFolder:
         if self.reference_file.exists():
             return files.REFERENCE.read(self.reference_file, D=n_features)["features"]
         sample = self.read_sample(D=n_features)
-        return None if sample is None else sample["features"]
+        if sample is None:
+            return None
+        features = sample["features"]
+        return features[sample["vouch"] == 1] if "vouch" in sample else features
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         write_text(self.skipped_file, skipped_table(skipped))
@@ -269,6 +275,21 @@ class RunFolder:
     def read_number(self) -> dict[str, Any] | None:
         """How the images settled how many clusters there are; None where a person said it."""
         return files.NUMBER.read(self.number_file) if self.number_file.exists() else None
+
+    def write_hierarchy(self, hierarchy: Hierarchy) -> None:
+        write_text(self.hierarchy_file, files.HIERARCHY.text(asdict(hierarchy)))
+
+    def read_hierarchy(self) -> Hierarchy | None:
+        """None where a run has none, as runs of earlier versions."""
+        if not self.hierarchy_file.exists():
+            return None
+        found = files.HIERARCHY.read(self.hierarchy_file)
+        joins = tuple(Join(**join) for join in found["joins"])
+        hierarchy = Hierarchy(found["n_clusters"], joins)
+        if not hierarchy.is_whole:
+            error = Unfit("joins", "do not join every cluster once")
+            raise files.HIERARCHY.damaged(self.hierarchy_file, error)
+        return hierarchy
 
     def write_names(self, names: Mapping[int, str]) -> None:
         write_names(self.names_file, names)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcdc.config import RunConfig, with_settings, with_values
+from dcdc.config import RunConfig, from_mapping, to_mapping, with_settings, with_values
 from dcdc.errors import InputError
 
 EVERY_PHASE = with_values(RunConfig(), {"phases": ("contrast", "byol", "heads", "self_label")})
@@ -73,3 +73,30 @@ def test_the_first_phase_that_trains_says_how_many_images_a_step_has():
 def test_features_first_need_the_head_that_finds_them():
     with pytest.raises(InputError, match=r"0 where network.over_clusters is 0"):
         with_settings(RunConfig(), ["network.over_clusters=0", "heads.over_clustering_first=2"])
+
+
+@pytest.mark.parametrize("sizes", ["free", "equal", [0.5, 0.3, 0.2], (0.334, 0.333, 0.333)])
+def test_sizes_of_clusters(sizes):
+    config = with_values(RunConfig(n_clusters=3), {"sizes": sizes})
+    assert config.sizes == (sizes if isinstance(sizes, str) else tuple(sizes))
+    assert from_mapping(to_mapping(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ("fre", "is not one of equal, free"),
+        (0.5, "must be a list of numbers"),
+        ([0.5, 0.5], "a share for each of the 3 clusters"),
+        ([0.5, 0.3, 0.1], "shares that sum to 1"),
+        ([1.2, -0.1, -0.1], "must be each above 0, up to 1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(sizes, wanted):
+    with pytest.raises(InputError, match=wanted):
+        with_values(RunConfig(n_clusters=3), {"sizes": sizes})
+
+
+def test_a_loss_that_knows_no_sizes_takes_equal_ones_alone():
+    with pytest.raises(InputError, match="must be equal with the loss iic"):
+        with_values(RunConfig(), {"heads.loss": "iic", "sizes": "free"})

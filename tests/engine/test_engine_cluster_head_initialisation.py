@@ -84,3 +84,50 @@ def test_k_means_has_as_many_threads_as_torch(spherical, monkeypatch):
         torch.set_num_threads(before)
     assert seen
     assert set(seen) == {1}
+
+
+def test_without_equal_sizes_a_large_cluster_is_not_cut_for_a_small_one():
+    """K-Means cuts the wide large one; joined groups find the two small ones."""
+    random = np.random.default_rng(0)
+    targets = np.repeat([0, 1, 2], [400, 40, 40])
+    middles = np.zeros((3, 16))
+    middles[1, 0], middles[2, :2] = 8, (8, 4)
+    wide = np.ones((480, 16))
+    wide[:400, 2] = 3  # the largest is long: cutting it gains K-Means most
+    noise = random.uniform(-1, 1, (480, 16))
+    features = (middles[targets] + wide * noise).astype(np.float32)
+    scores = {}
+    for sizes in ("equal", "free"):
+        head = nn.Linear(16, 3)
+        initialise_heads([head], 480, features.__getitem__, [1], sizes=sizes)
+        with torch.no_grad():
+            logits = head(torch.from_numpy(features))
+        scores[sizes] = cluster_accuracy(targets, logits.argmax(1).numpy())
+        assert abs(logits.numpy().std() - SHARPNESS) < 0.1
+    assert scores["free"] > 0.97
+    assert scores["equal"] < 0.9
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_equal_sizes_few_different_rows_are_no_fault():
+    features = np.repeat(blobs(3)[0], 5, axis=0)
+    heads = [nn.Linear(16, 6) for _ in range(2)]
+    initialise_heads(heads, len(features), features.__getitem__, [1, 2], sizes="free")
+    assert all(torch.isfinite(head.weight).all() for head in heads)
+
+
+def test_outliers_have_no_part_in_where_the_head_starts():
+    """A group of them, far away and half as large as a cluster, would take a centre."""
+    random = np.random.default_rng(0)
+    targets = np.repeat([0, 1, 2], [100, 100, 45])
+    middles = np.zeros((3, 16))
+    middles[0, 0], middles[1, 0], middles[2, 1] = -2, 2, 30
+    features = (middles[targets] + 0.3 * random.normal(size=(245, 16))).astype(np.float32)
+    found = {}
+    for outliers in (False, True):
+        head = nn.Linear(16, 2)
+        initialise_heads([head], 245, features.__getitem__, [1], outliers=outliers)
+        with torch.no_grad():
+            found[outliers] = head(torch.from_numpy(features[:200])).argmax(1).numpy()
+    assert cluster_accuracy(targets[:200], found[True]) == 1.0
+    assert cluster_accuracy(targets[:200], found[False]) == 0.5

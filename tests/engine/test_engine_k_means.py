@@ -4,10 +4,10 @@ from scipy.optimize import linear_sum_assignment
 from dcdc.engine.k_means import (
     _even_shares,
     balanced_centres,
-    directions,
     k_means_centres,
     some_rows,
 )
+from dcdc.metrics.directions import directions
 
 
 def test_directions_do_not_know_where_codes_lie_nor_how_far():

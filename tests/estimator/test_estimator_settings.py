@@ -31,6 +31,8 @@ def test_the_first_restart_is_the_only_one_of_a_single_training():
 
 
 PARAMETERS = {
+    "sizes": None,
+    "outliers": False,
     "n_clusters": 4,
     "preset": None,
     "epochs": None,

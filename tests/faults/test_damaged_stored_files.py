@@ -55,6 +55,7 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     run(tiny_config, tiny_set, folder=folder)
     folder.write_names({0: "stripes", 2: "Hühner"})
     folder.write_skipped([("bad, worse.jpg", "cut short")])
+    folder.write_number({"number": 3, "is_settled": True, "strengths": {"3": 1}, "runners_up": []})
     of_run = given(folder)
     moved = {"kind": "move", "images": [[3, of_run.names[3]]], "to": 1}
     named = {"kind": "name", "cluster": 1, "name": "Küken"}
@@ -82,7 +83,11 @@ def facts(folder: RunFolder) -> Any:
     return {
         **{"metrics": found.metrics, "history": found.history, "names": found.names},
         **{"assignments": found.assignments.tolist(), "skipped": found.skipped},
-        **{"called": dict(found.cluster_names), "targets": found.targets.tolist()},
+        **{
+            "number": found.number,
+            "called": dict(found.cluster_names),
+            "targets": found.targets.tolist(),
+        },
     }
 
 
@@ -143,6 +148,8 @@ CASES = {
     "features.npz": Case(features),
     "reference.npz": Case(reference),
     "map.npz": Case(layout, made_again=True),
+    "number.json": Case(facts),
+    "hierarchy.json": Case(RunFolder.read_hierarchy),
 }
 
 
@@ -239,7 +246,10 @@ SAMPLED = [
     pytest.param(40, id="some"),
     pytest.param(1, id="all", marks=pytest.mark.slow),
 ]
-SMALL = ("metrics.json", "history.jsonl", "names.json", "edits.json", "assignments.parquet")
+SMALL = (
+    *("metrics.json", "history.jsonl", "names.json", "edits.json", "assignments.parquet"),
+    *("number.json", "hierarchy.json"),
+)
 
 
 @pytest.mark.parametrize("some", SAMPLED)
@@ -259,8 +269,9 @@ def test_no_flipped_bit_changes_what_is_read(folder, name, some):
                 raise AssertionError(str(error)) from error
             continue
         # A flipped bit of the word "checksum" makes a key of its own, which nobody reads.
-        if name == "metrics.json":
-            found["metrics"] = {key: found["metrics"].get(key) for key in expected["metrics"]}
+        if name in ("metrics.json", "number.json"):
+            told = name.partition(".")[0]
+            found[told] = {key: found[told].get(key) for key in expected[told]}
         if name == "history.jsonl":
             keys = expected["history"][-1]
             found["history"] = [{k: line[k] for k in keys} for line in found["history"]]

@@ -151,3 +151,10 @@ def test_a_finished_run_is_not_trained_again_nor_taken_for_another(method, tiny_
     assert cluster_accuracy(tiny_set.targets, first.assignments) == metrics["scores"]["acc"]
     with pytest.raises(InputError, match="cannot resume"):
         cluster(tiny_set, 3, 1, context, **settings)
+
+
+def test_a_method_answers_for_every_image(tiny_set, tmp_path):
+    context = Context("cpu", folder=tmp_path / "run")
+    with pytest.raises(InputError, match="outliers = True is not for a comparison"):
+        find_method("dcdc").cluster(tiny_set, 3, 0, context, changes=("outliers=true",))
+    assert not (tmp_path / "run").exists()

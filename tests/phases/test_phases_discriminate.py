@@ -71,7 +71,7 @@ def test_no_cluster_stays_empty(context):
     towards = part.centres[0, 0] + 0.05 * torch.randn(24, 128, generator=drawn)
     seen = torch.zeros(3)
     for step in range(400):
-        labels = part.learn(F.normalize(towards, dim=1), temperature=0.05)
+        labels = part.learn(F.normalize(towards, dim=1), temperature=0.05, fewest=0.9)
         if step == 0:
             assert (labels[:, 0] == labels[0, 0]).all()
         if step >= 200:

@@ -8,10 +8,11 @@ import torch
 from phase_examples import TOOLS, context_of, moved
 
 from dcdc.config import with_values
-from dcdc.engine.k_means import balanced_centres, directions
+from dcdc.engine.k_means import balanced_centres
 from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
 from dcdc.metrics import score
+from dcdc.metrics.directions import directions
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
 from dcdc.phases.frozen_heads import DIRECTIONS, SHARPNESS, FrozenHeads, FrozenHeadsPart
 from dcdc.phases.heads import NEIGHBOURS
@@ -84,6 +85,64 @@ def test_heads_start_from_k_means_and_every_second_one_from_equal_sizes():
     again = FrozenHeadsPart(4, torch.nn.Linear(16, 3))
     again.start(features, seed=0)
     assert torch.equal(again.weight, part.weight)
+
+
+@pytest.mark.parametrize("sizes", ["free", (0.03, 0.25, 0.03, 0.38, 0.31)])
+def test_heads_of_unequal_sizes_start_from_joined_groups(sizes):
+    """K-Means cuts the large kinds, and joins the small ones."""
+    targets = np.repeat(np.arange(5), [240, 200, 160, 20, 20])
+    noise = np.random.default_rng(0).normal(size=(640, 16))
+    features = (4 * np.eye(5, 16)[targets] + noise).astype(np.float32)
+    points, accuracy = torch.from_numpy(directions(features)), {}
+    for each in ("equal", sizes):
+        part = FrozenHeadsPart(4, torch.nn.Linear(16, 5))
+        before = torch.get_rng_state()
+        part.start(features, seed=0, sizes=each)
+        assert torch.equal(torch.get_rng_state(), before)
+        with torch.no_grad():
+            found = part(points).argmax(2).numpy()
+        accuracy[each] = [score(targets, of_head)["acc"] for of_head in found]
+    assert min(accuracy[sizes]) > 0.97
+    assert max(accuracy["equal"]) < 0.9
+
+
+def test_outliers_have_no_part_in_where_heads_start():
+    """A group of them, half as large as a cluster, would take a centre."""
+    random = np.random.default_rng(0)
+    targets = np.repeat([0, 1, 2], [100, 100, 45])
+    middles = np.zeros((3, 16))
+    middles[0, 0], middles[1, 0], middles[2, 1] = -2, 2, 30
+    features = (middles[targets] + 0.3 * random.normal(size=(245, 16))).astype(np.float32)
+    points = torch.from_numpy(directions(features))[:200]
+    accuracy = {}
+    for outliers in (False, True):
+        part = FrozenHeadsPart(2, torch.nn.Linear(16, 2))
+        part.start(features, seed=0, outliers=outliers)
+        with torch.no_grad():
+            found = part(points).argmax(2).numpy()
+        accuracy[outliers] = [score(targets[:200], each)["acc"] for each in found]
+    assert min(accuracy[True]) == 1.0
+    assert accuracy[False][0] == 0.5
+
+
+@pytest.mark.parametrize("sizes", ["equal", "free", (0.2, 0.3, 0.5)])
+def test_the_loss_of_heads_follows_the_sizes(tiny_config, tiny_set, sizes):
+    phase = replace(PHASE, n_heads=1)
+    context = context_of(with_values(tiny_config, {"sizes": sizes}), tiny_set, phase)
+    phase.begin(context)
+    part, rows = context.network.parts["frozen_heads"], torch.arange(24)
+    generator = torch.Generator().manual_seed(0)
+    torch.nn.init.normal_(part.weight, std=3.0, generator=generator)
+    objective = phase.objective(context, TOOLS)
+    objective.see(rows)
+    total, _ = objective.loss(context.network, (), (CLUSTER_HEAD,))
+    assign = part(context.made[DIRECTIONS])[0]
+    losses = {
+        each: dcdc_loss(assign[:12], assign[12:24], 0.5, sizes=each).total
+        for each in ("equal", "free", (0.2, 0.3, 0.5))
+    }
+    torch.testing.assert_close(total, losses.pop(sizes))
+    assert all(not torch.isclose(total, other) for other in losses.values())
 
 
 @pytest.mark.parametrize(("rate", "is_learnt"), [(0.02, True), (0.0, False)])

@@ -133,11 +133,17 @@ def test_k_means_is_by_the_seed_and_on_directions_where_asked(
     told = []
     monkeypatch.setattr(
         "dcdc.phases.heads.initialise_by_k_means",
-        lambda model, store, seed, *, spherical: told.append((model, store, seed, spherical)),
+        lambda model, store, seed, **how: told.append((model, store, seed, how)),
     )
     context.seed = 7
     replace(PHASE, initialisation=initialisation).initialise_cluster_head(context)
-    assert told == [(context.model, context.store, 7, spherical)]
+    context.sizes, context.outliers = "free", True
+    replace(PHASE, initialisation=initialisation).initialise_cluster_head(context)
+    given = (context.model, context.store, 7)
+    assert told == [
+        (*given, {"spherical": spherical, "sizes": "equal", "outliers": False}),
+        (*given, {"spherical": spherical, "sizes": "free", "outliers": True}),
+    ]
 
 
 def test_neighbours_are_those_of_the_features_at_the_beginning(context, tiny_set):

@@ -24,6 +24,14 @@ Clusters = Annotated[
         "classes: one for each class, or sub-folder, of DATA.",
     ),
 ]
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        "--sizes",
+        help="Of the clusters: equal (default), free: whatever the images ask for, or the share of "
+        "each, such as 0.5,0.3,0.2.",
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(

@@ -14,12 +14,15 @@ from dcdc.cli.arguments import (
     Quiet,
     Report,
     Settings,
+    Sizes,
     Target,
     name_of_source,
     number_of_clusters,
 )
-from dcdc.cli.console import note, note_pairs, print_scores, say
+from dcdc.cli.console import note, note_pairs
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.fit_regroup import fit_regroup
+from dcdc.cli.fit_result import show_result
 from dcdc.cli.taking import (
     CopyRunTo,
     FiftyOne,
@@ -27,11 +30,12 @@ from dcdc.cli.taking import (
     LinkRunTo,
     Table,
     Xmp,
+    check_taking_of,
     read_taking,
     take_of,
 )
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
-from dcdc.counted import counted
+from dcdc.config.typed_values import parse_value
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
-    from dcdc.run import Baseline, RunResult
+    from dcdc.run import Baseline
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
 
@@ -57,11 +61,16 @@ def fit(
         typer.Argument(
             metavar="DATA",
             help="A folder of images, Parquet, a CSV or text list of paths, .npy, .npz, feature "
-            "vectors (.npy, .npz, Parquet, CSV, .safetensors), or a name from dcdc data list. Not "
-            "needed with --resume.",
+            "vectors (.npy, .npz, Parquet, CSV, .safetensors), or a name from dcdc data list. "
+            "Without it, --run RUN --clusters 8 groups a finished run anew, and --resume goes on.",
         ),
     ] = None,
     clusters: Clusters = None,
+    sizes: Sizes = None,
+    outliers: Annotated[
+        bool,
+        typer.Option("--outliers", help="Images far from every cluster belong to none (-1)."),
+    ] = False,
     preset_name: Annotated[
         str | None, typer.Option("--preset", help="Named recipe: see dcdc presets.")
     ] = None,
@@ -120,6 +129,8 @@ def fit(
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
         "n_clusters": number_of_clusters(clusters),
+        "sizes": None if sizes is None else parse_value(sizes),
+        "outliers": outliers or None,
         "epochs": epochs,
         "batch_size": batch_size,
         "train.device": device,
@@ -155,7 +166,15 @@ def fit(
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
-        raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+        if run_folder is None or overrides.given.get("n_clusters") is None:
+            raise InputError("say what to cluster: dcdc fit DATA (dcdc fit --help)")
+        for flag, is_given in (("--baseline", baseline), ("--tensorboard", tensorboard)):
+            if is_given:
+                raise InputError(f"{flag} has no meaning where a run is grouped anew: leave it out")
+        fit_regroup(
+            run_folder, overrides, overwrite=overwrite, taking=taking, report=report, quiet=quiet
+        )
+        return
     methods = _methods(baseline or [])
     folder: RunFolder | None = None
     with (
@@ -323,7 +342,8 @@ def _train(
     from dcdc.run import run
 
     if manner.taking is not None and folder is not None:
-        _check_taking(manner.taking, config, image_set)
+        assert config.n_clusters is not None
+        check_taking_of(manner.taking, config.data, image_set.names, config.n_clusters)
     try:
         with ExitStack() as watchers:
             shown = watchers.enter_context(watching(quiet=manner.quiet, expected=expected))
@@ -355,21 +375,9 @@ def _train(
         from dcdc.report import write_report
 
         report_file = write_report(folder, image_set)
-    _show(result, folder, report_file)
+    show_result(result, folder, report_file)
     if manner.taking is not None:
-        again = f"dcdc export {folder.path} with the same options"
-        take_of(folder, manner.taking, again, quiet=manner.quiet)
-
-
-def _check_taking(taking: "Taking", config: "RunConfig", image_set: "Data") -> None:
-    """Before minutes go into training."""
-    from dcdc.config import flat
-    from dcdc.prediction.run_files import run_files
-    from dcdc.prediction.taking import check_taking
-
-    assert config.n_clusters is not None
-    files = run_files(flat(config), image_set.names) if taking.needs_files else None
-    check_taking(taking, files, config.n_clusters)
+        take_of(folder, manner.taking, quiet=manner.quiet)
 
 
 def _way_on(run_path: Path) -> str:
@@ -475,28 +483,3 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
             f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
             f"{prepared.recipe} lists all)"
         )
-
-
-def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.metrics.provenance import mark
-
-    metrics = result.metrics
-    marked = mark(metrics["backbone"])
-    if metrics["scores"]:
-        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]}, marked)
-    else:
-        say("no targets, so no ACC, NMI or ARI")
-        if marked is not None:
-            say(marked)
-    health = metrics["health"]
-    say(
-        f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
-        f"{min(health['sizes'])} to {max(health['sizes'])}, mean share "
-        f"{health['mean_confidence']:.2f}"
-    )
-    say(
-        f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
-        f"{metrics['device']}"
-    )
-    say(f"run folder: {folder.path}")
-    say(f"report:     {report_file or f'dcdc report {folder.path}'}")

@@ -41,6 +41,13 @@ def predict(
     ] = None,
     copy_to: CopyTo = None,
     link_to: LinkTo = None,
+    outliers: Annotated[
+        bool | None,
+        typer.Option(
+            "--outliers/--no-outliers",
+            help="Out-of-distribution images belong to no cluster (-1); default: as in the run.",
+        ),
+    ] = None,
     device: DeviceName = "auto",
     target: Target = None,
     column: Column = None,
@@ -63,15 +70,15 @@ def predict(
         source = data[0] if len(data) == 1 else [Path(name) for name in data]
         images = images_for(model, source, target=target, column=column, on_bad=on_bad)
         if not processes.is_first:
-            help_to_answer(model, images, processes)
+            help_to_answer(model, images, processes, outliers=outliers)
             return
         tell_left_out(images.left_out)
         if not quiet and images.loses_colour():
             note("some images are in colour, the model sees them in grey, as it was trained")
         if out is None:
-            _print_rows(model, images, on_bad, quiet, processes)
+            _print_rows(model, images, on_bad, outliers, quiet, processes)
             return
-        _write(model, images, out, features, sorting, on_bad, quiet, processes)
+        _write(model, images, out, features, sorting, on_bad, outliers, quiet, processes)
 
 
 def _check_flags(
@@ -90,7 +97,12 @@ def _check_flags(
 
 
 def _print_rows(
-    model: "TrainedModel", images: "ImageStream", on_bad: str, quiet: bool, processes: "Processes"
+    model: "TrainedModel",
+    images: "ImageStream",
+    on_bad: str,
+    outliers: bool | None,
+    quiet: bool,
+    processes: "Processes",
 ) -> None:
     from dcdc.cli.progress import counting
     from dcdc.cli.reading import tell_skipped
@@ -101,7 +113,12 @@ def _print_rows(
     skipped: list[Skipped] = []
     with counting(quiet=quiet or sys.stdout.isatty()) as progress:
         some_rows = predict_rows(
-            model, images, on_bad=on_bad, on_skip=skipped.append, processes=processes
+            model,
+            images,
+            on_bad=on_bad,
+            on_skip=skipped.append,
+            processes=processes,
+            outliers=outliers,
         )
         for rows in some_rows:
             if not done:
@@ -120,6 +137,7 @@ def _write(
     features: Path | None,
     sorting: "Sorting | None",
     on_bad: str,
+    outliers: bool | None,
     quiet: bool,
     processes: "Processes",
 ) -> None:
@@ -139,6 +157,7 @@ def _write(
                 features=features,
                 sorting=sorting,
                 on_bad=on_bad,
+                outliers=outliers,
                 progress=progress,
                 on_kept=on_kept,
                 processes=processes,

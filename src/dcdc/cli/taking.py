@@ -1,6 +1,8 @@
 """What a person takes away of a run, by `dcdc fit` as by `dcdc export`."""
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +13,7 @@ from dcdc.cli.faults import stop
 from dcdc.errors import InputError
 
 if TYPE_CHECKING:
+    from dcdc.config import DataConfig
     from dcdc.prediction.sorting import Files, Sorting
     from dcdc.prediction.taking import Taking
     from dcdc.run_folder import RunFolder
@@ -110,8 +113,22 @@ def read_taking(
     return Taking(sorting, table, sidecars, fiftyone)
 
 
-def take_of(folder: "RunFolder", taking: "Taking", again: str, *, quiet: bool) -> None:
+def check_taking_of(
+    taking: "Taking", data: "DataConfig", names: "Sequence[str]", n_clusters: int
+) -> None:
+    """Of a run of these images, before minutes go into training."""
+    from dcdc.prediction.run_files import run_files
+    from dcdc.prediction.taking import check_taking
+
+    files = None
+    if taking.needs_files:
+        files = run_files({f"data.{key}": value for key, value in asdict(data).items()}, names)
+    check_taking(taking, files, n_clusters)
+
+
+def take_of(folder: "RunFolder", taking: "Taking", again: str = "", *, quiet: bool) -> None:
     """Of a finished run, as people corrected it; `again`: the command that goes on after Ctrl-C."""
+    again = again or f"dcdc export {folder.path} with the same options"
     from dcdc.cli.progress import counting
     from dcdc.prediction.run_answers import read_corrected
     from dcdc.prediction.run_files import run_files

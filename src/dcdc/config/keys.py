@@ -8,7 +8,7 @@ from typing import Any
 from dcdc.config.phase_settings import PHASES, kind_of, numbered
 from dcdc.config.ranges import Range, ranges_of
 from dcdc.config.renamed import GONE, NEW_NAMES
-from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
+from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, Sizes, TrainConfig
 from dcdc.errors import InputError
 from dcdc.nearest_name import closest
 
@@ -20,7 +20,11 @@ _SECTIONS: dict[str, type] = {
 }
 OF_MAIN_PHASE: dict[str, Any] = {"epochs": int, "batch_size": int | None}
 """Keys that every phase has. Alone they are the main phase's."""
-_TOP: dict[str, Any] = {"n_clusters": int | None, "phases": tuple[str, ...], **OF_MAIN_PHASE}
+_TOP: dict[str, Any] = {
+    **{"n_clusters": int | None, "sizes": Sizes, "outliers": bool},
+    "phases": tuple[str, ...],
+    **OF_MAIN_PHASE,
+}
 HEADS = "heads"
 """The phase that trains the heads with the network: most recipes have it."""
 

@@ -59,7 +59,8 @@ def check_ranges(section: str, settings: object) -> None:
     kind: type = type(settings)
     for name, allowed in ranges_of(kind).items():
         value = getattr(settings, name)
-        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        values = value if isinstance(value, tuple) else (value,)
+        values = tuple(each for each in values if each is not None and not isinstance(each, str))
         if not all(map(allowed.holds, values)):
             each = "each " if isinstance(value, tuple) else ""
             raise InputError(

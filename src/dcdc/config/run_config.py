@@ -14,7 +14,7 @@ from dcdc.config.keys import HEADS, OF_MAIN_PHASE, flatten, is_tables, kind_of_t
 from dcdc.config.phase_settings import PHASES, PhaseSettings, kind_of, phase_names
 from dcdc.config.ranges import Range
 from dcdc.config.rules import check_config
-from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, TrainConfig
+from dcdc.config.sections import AugmentConfig, DataConfig, NetworkConfig, Sizes, TrainConfig
 from dcdc.config.typed_values import coerce_value, parse_value
 from dcdc.errors import InputError
 
@@ -27,6 +27,11 @@ def _heads_alone() -> tuple[PhaseSettings, ...]:
 class RunConfig:
     n_clusters: Annotated[int | None, Range(2)] = None
     """None: the number of classes, where the images have targets."""
+    sizes: Annotated[Sizes, Range(0, 1, above=True)] = "equal"
+    """Of the clusters. equal: as many images in each; free: whatever the images ask for; or the
+    share of each, in any order."""
+    outliers: bool = False
+    """Whether images that are far from every cluster belong to none: they are in cluster -1."""
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from dcdc.config.ranges import SHARE, Range
 
+Sizes = Literal["equal", "free"] | tuple[float, ...]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16"]
 

@@ -27,8 +27,12 @@ def coerce_value(key: str, value: Any, kind: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in options:
             return None
-        (kind,) = (option for option in options if option is not type(None))
-        return coerce_value(key, value, kind)
+        kinds = [option for option in options if option is not type(None)]
+        words = [option for option in kinds if typing.get_origin(option) is Literal]
+        if len(kinds) > 1:  # words, or a list of numbers
+            (other,) = (option for option in kinds if option not in words)
+            kinds = words if isinstance(value, str) else [other]
+        return coerce_value(key, value, kinds[0])
     if origin is Literal:
         if value not in options:
             raise InputError(

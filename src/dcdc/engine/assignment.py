@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dcdc.metrics.health import OUTLIER
 from dcdc.networks import ClusteringNetwork, NetworkOutput
 
 _PARTS_JOINED = 32
@@ -20,11 +21,18 @@ _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 class Assigned(NamedTuple):
     probabilities: np.ndarray
     """N x K float32, rows sum to 1."""
+    outside: np.ndarray | None = None
+    """N bool: images that belong to no cluster, where such are looked for."""
 
     @property
     def assignments(self) -> np.ndarray:
-        """N int64: the arg-max of each row."""
-        return np.asarray(self.probabilities.argmax(axis=1))
+        """N int64: the arg-max of each row, or OUTLIER."""
+        nearest = np.asarray(self.probabilities.argmax(axis=1))
+        return nearest if self.outside is None else np.where(self.outside, OUTLIER, nearest)
+
+    @property
+    def n_outliers(self) -> int:
+        return 0 if self.outside is None else int(self.outside.sum())
 
     @property
     def confidence(self) -> np.ndarray:

@@ -15,17 +15,31 @@ import torch
 from torch import nn
 
 from dcdc.data.store import Store
+from dcdc.engine.joined_groups import STARTS as JOIN_STARTS
+from dcdc.engine.joined_groups import joined_groups
 from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
 from dcdc.engine.trained_model import TrainedModel
+from dcdc.losses.sizes import EQUAL, Sizes
+from dcdc.metrics.health import OUTLIER
 from dcdc.networks import CLUSTER_HEAD
 from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 20_000
+SHRINKAGE = 0.3
+"""Of the spread within clusters towards a round one: there are few images for so many numbers."""
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
 
 
-def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spherical: bool) -> None:
+def initialise_by_k_means(
+    model: TrainedModel,
+    store: Store,
+    seed: int,
+    *,
+    spherical: bool,
+    sizes: Sizes = EQUAL,
+    outliers: bool = False,
+) -> None:
     """Every cluster head of the model, from the features that the images have now; of several
     processes the first looks for the centres."""
     heads: list[nn.Linear] = []
@@ -38,6 +52,8 @@ def initialise_by_k_means(model: TrainedModel, store: Store, seed: int, *, spher
     by_first = partial(
         initialise_heads,
         *(heads, store.n_answered, partial(model.features_of, store), seeds, spherical),
+        sizes=sizes,
+        outliers=outliers,
         only_look=not model.processes.is_first,
     )
     model.processes.with_barrier(by_first)
@@ -52,9 +68,13 @@ def initialise_heads(
     seeds: Sequence[int],
     spherical: bool = False,
     *,
+    sizes: Sizes = EQUAL,
+    outliers: bool = False,
     only_look: bool = False,
 ) -> None:
     """Sets each head so that its arg-max is the nearest of K centres of the images' features.
+    Where clusters need not be of equal size, or there are `outliers`, centres are not enough: it
+    tells joined groups apart.
 
     `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
@@ -68,6 +88,9 @@ def initialise_heads(
         return
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
+    if sizes != EQUAL or outliers:
+        _by_joins(heads, features, points, sizes, randoms)
+        return
     n_init = STARTS if len(heads) == 1 else 1
     for head, random in zip(heads, randoms, strict=True):
         seed = int(random.integers(2**31))
@@ -78,6 +101,46 @@ def initialise_heads(
         bias = -0.5 * ((centres**2).sum(axis=1) - (middle**2).sum())
         if spherical:
             bias = bias * lengths.mean()
-        scale = SHARPNESS / max((features @ weight.T + bias).std(), 1e-8)
-        head.weight.copy_(torch.from_numpy(weight * scale))
-        head.bias.copy_(torch.from_numpy(bias * scale))
+        _set(head, features, weight, bias)
+
+
+def _set(head: nn.Linear, features: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> None:
+    scale = SHARPNESS / max((features @ weight.T + bias).std(), 1e-8)
+    head.weight.copy_(torch.from_numpy(weight * scale))
+    head.bias.copy_(torch.from_numpy(bias * scale))
+
+
+def _by_joins(
+    heads: Sequence[nn.Linear],
+    features: np.ndarray,
+    points: np.ndarray,
+    sizes: Sizes,
+    randoms: Sequence[np.random.Generator],
+) -> None:
+    """By linear discriminants (Fisher, 1936) of joined groups: they know how wide clusters are,
+    which centres do not."""
+    exact = features.astype(np.float64)
+    n_init = JOIN_STARTS if len(heads) == 1 else 1
+    for head, random in zip(heads, randoms, strict=True):
+        seed = int(random.integers(2**31))
+        labels = joined_groups(points, head.out_features, sizes, seed, n_init)
+        inside = labels != OUTLIER
+        weight, bias = _discriminants(exact[inside], labels[inside], head.out_features)
+        _set(head, features, weight, bias)
+
+
+def _discriminants(
+    features: np.ndarray, labels: np.ndarray, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights, K x D, and biases, K, of a linear head whose arg-max is the label of most images."""
+    middle = features.mean(axis=0)
+    away = features - middle
+    sums = np.zeros((n_clusters, features.shape[1]))
+    np.add.at(sums, labels, away)
+    centres = sums / np.bincount(labels, minlength=n_clusters).clip(min=1)[:, None]
+    within = away - centres[labels]
+    spread = within.T @ within / len(features)
+    round_spread = max(np.trace(spread) / len(spread), 1e-12) * np.eye(len(spread))
+    weight = np.linalg.solve((1 - SHRINKAGE) * spread + SHRINKAGE * round_spread, centres.T).T
+    bias = -0.5 * (weight * centres).sum(axis=1) - weight @ middle
+    return weight - weight.mean(axis=0), bias - bias.mean()

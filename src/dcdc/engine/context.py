@@ -9,6 +9,7 @@ from dcdc.augment import PerturbedCopy, StrongCopy
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
 from dcdc.engine.trained_model import TrainedModel
+from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.processes import Processes
 
@@ -21,6 +22,10 @@ class TrainingContext:
     perturbed_copy: Callable[[int], PerturbedCopy]
     """That many perturbed copies of each image, as the config's `augment` has them."""
     observer: Observer
+    sizes: Sizes = EQUAL
+    """Of the clusters, as the config has them."""
+    outliers: bool = False
+    """Whether some images may belong to none of them."""
     state: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase keeps, by name; emptied when the next one begins."""
     made: dict[str, Tensor] = field(default_factory=dict)

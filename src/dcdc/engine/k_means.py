@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dcdc.runtime.library_threads import library_threads
 
@@ -59,17 +58,6 @@ def reduced_points(
         # eigh sorts ascending: the last directions hold the most variance.
         directions = np.linalg.eigh(away.T @ away)[1][:, -MOST_DIRECTIONS:]
         return away @ directions, lambda centres: centres @ directions.T + middle
-
-
-def directions(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """N x D: from the mean to each, at length 1.
-
-    How far an image is from the mean says how unusual it is, not what it shows.
-    """
-    centred = features - features.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
-    return found
 
 
 def some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarray:

@@ -34,6 +34,11 @@ class Sample(NamedTuple):
     """v x K float32."""
     view_assign_perturbed: np.ndarray
     """v x K float32, of one perturbed copy each; of feature vectors, of the nearest neighbour."""
+    vouch: np.ndarray | None = None
+    """n int8, 1 for images that new ones are compared with, where outliers are looked for."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: array for name, array in self._asdict().items() if array is not None}
 
 
 def take_sample(
@@ -46,7 +51,7 @@ def take_sample(
     most_views: int = MOST_VIEWS,
 ) -> Sample:
     """The same images for the same seed; memory grows with the sample alone."""
-    rows = choose_rows(store.n_answered, most_images, derive_seed(seed, "sample"))
+    rows = sampled_rows(store.n_answered, seed, most_images)
     features, assigned = model.look_at(store, rows)
     viewed = choose_balanced(assigned.assignments, most_views, derive_seed(seed, "views"))
     if isinstance(store, VectorStore):
@@ -60,7 +65,7 @@ def take_sample(
         ).probabilities
     return Sample(
         rows=rows,
-        features=_halved(features),
+        features=in_half_precision(features),
         assign=assigned.probabilities,
         view_rows=rows[viewed],
         view_assign=assigned.probabilities[viewed],
@@ -79,13 +84,19 @@ def every_feature(
     found = np.empty((n_images, n_features), np.float16)
     for start in range(0, n_images, _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, n_images))
-        found[rows] = _halved(model.features_of(store, rows))
+        found[rows] = in_half_precision(model.features_of(store, rows))
     return found
 
 
-def _halved(features: np.ndarray) -> np.ndarray:
+def in_half_precision(features: np.ndarray) -> np.ndarray:
+    """As a run keeps them."""
     largest = np.finfo(np.float16).max
     return features.clip(-largest, largest).astype(np.float16)
+
+
+def sampled_rows(n_images: int, seed: int, most_images: int = MOST_IMAGES) -> np.ndarray:
+    """Those that a sample by this seed is of."""
+    return choose_rows(n_images, most_images, derive_seed(seed, "sample"))
 
 
 def choose_rows(n_images: int, most: int, seed: int) -> np.ndarray:

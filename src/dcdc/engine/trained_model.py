@@ -6,6 +6,7 @@ Shapes: N images, D features, K clusters.
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,7 @@ from dcdc.engine.assignment import Assigned, assign_images, extract_features, lo
 from dcdc.engine.cluster_names import write_names
 from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
+from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork, find_backbone
 from dcdc.networks.pretrained import keep_files, public_spec
@@ -40,6 +42,8 @@ CHUNK = 512
 GPU_CHUNK = 4096
 """Images of 32 x 32 pixels per forward pass, or as many of another size with as many pixels."""
 CPU_CHUNK_OF_PRETRAINED = 64
+_ROWS_AT_ONCE = 2**16
+"""Whose features are held to look for outliers."""
 
 
 class Display(Protocol):
@@ -82,7 +86,8 @@ class TrainedModel:
         self.found_backbone: str | None = None
         """Spec by which its backbone is found, where that is not its config's."""
         self.training_features: Callable[[], np.ndarray | None] = _none_known
-        """n x D of some training images, where they are kept; read when asked for."""
+        """n x D of some training images, where they are kept; read when asked for. Where there are
+        outliers among these, it is without them."""
         self.display: Display | None = None
         """Of the images it was trained on, where they are known."""
 
@@ -149,7 +154,7 @@ class TrainedModel:
         return max(64, GPU_CHUNK * 32**2 // max(self.size, given or 0) ** 2)
 
     def predict(self, images: ArrayLike | Given) -> np.ndarray:
-        """N int64: the cluster of each image."""
+        """N int64: the cluster of each image; -1 for none, where outliers are looked for."""
         return self.assign(self.image_set(images)).assignments
 
     def predict_proba(self, images: ArrayLike | Given) -> np.ndarray:
@@ -184,6 +189,8 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
+        if metrics is not None:
+            metrics = {key: value for key, value in metrics.items() if key != "features_of"}
         found = self.found_backbone or self.config["network"]["backbone"]
         card = model_card(title, loading, config, metrics, self.names)
         features = self.training_features()
@@ -232,8 +239,28 @@ class TrainedModel:
             "that the same backbone makes of them"
         )
 
+    @property
+    def finds_outliers(self) -> bool:
+        """Whether images that are far from its training images belong to no cluster."""
+        return bool((self.config or {}).get("outliers"))
+
+    @cached_property
+    def out_of_distribution(self) -> OutOfDistributionScore | None:
+        """None where too few training images are kept to tell."""
+        features = self.training_features()
+        return None if features is None else out_of_distribution_score_of(features)
+
     def assign(self, image_set: Data) -> Assigned:
-        return self.assign_store(self._store_of(image_set))
+        store = self._store_of(image_set)
+        known = self.out_of_distribution if self.finds_outliers else None
+        if known is None:
+            return self.assign_store(store)
+        rows, outside = [], []
+        for some in np.array_split(np.arange(len(store)), max(1, len(store) // _ROWS_AT_ONCE)):
+            features, assigned = self.look_at(store, some)
+            rows.append(assigned.probabilities)
+            outside.append(known.score(features) > 1)
+        return Assigned(np.concatenate(rows), np.concatenate(outside))
 
     def features(self, image_set: Data) -> np.ndarray:
         store = self._store_of(image_set)

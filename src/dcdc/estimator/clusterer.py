@@ -1,6 +1,7 @@
 """DCDC as scikit-learn knows it: a clusterer, and a transformer into the features it learned."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dcdc.config import RunConfig
 from dcdc.data import Data
+from dcdc.engine.assignment import Assigned
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.given_backbone import is_module, make_known
 from dcdc.estimator.inputs import read_more
@@ -37,6 +39,7 @@ from dcdc.estimator.showing import Grouped
 from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, label_free_score, partition_health
+from dcdc.metrics.health import OUTLIER
 from dcdc.runtime.device import cpu_threads
 
 if TYPE_CHECKING:
@@ -66,6 +69,9 @@ class DCDC(
     n_clusters : how many to find. "auto", or a range such as "5-40": what the images settle on.
         "classes": as many as X has classes, or a folder sub-folders.
         None: the same, but sub-folders are not counted.
+    sizes : of the clusters. "free": whatever the images ask for; or the share of each, in any
+        order; None: "equal".
+    outliers : whether images that are far from every cluster belong to none: their label is -1.
     preset : a named recipe. None: settings follow from the images.
     epochs, batch_size : over the recipe's.
     backbone : what makes features of images: "efficientnet-lite0", "timm:...", "hf:...",
@@ -89,7 +95,7 @@ class DCDC(
 
     Attributes
     ----------
-    labels_, cluster_sizes_ : the cluster of every image of `fit`; how many each has.
+    labels_, cluster_sizes_ : the cluster of every image of `fit`, or -1; how many each has.
     names_ : of the images, in their order, where X was read from files; otherwise None.
     n_iter_, loss_curve_ : epochs trained, and the mean loss of each.
     config_ : every setting, as resolved on the images.
@@ -106,11 +112,15 @@ class DCDC(
     _module: Any
     """The backbone, where it is known to this process alone."""
     _grouped: Grouped
+    _reference: Any
+    """Features that new images are compared with, where there are outliers."""
 
     def __init__(
         self,
         n_clusters: int | str | None = 10,
         *,
+        sizes: str | Sequence[float] | None = None,
+        outliers: bool = False,
         preset: str | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -128,6 +138,8 @@ class DCDC(
         settings: dict[str, Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.sizes = sizes
+        self.outliers = outliers
         self.preset = preset
         self.epochs = epochs
         self.batch_size = batch_size
@@ -202,11 +214,13 @@ class DCDC(
         if len(found) > 1:
             self.init_scores_ = criterion_of(found, self.n_init_criterion)
             fitted = found[int(self.init_scores_.argmax())]
-        self.model_ = model_from(fitted.config, fitted.weights)
+        self.model_ = model_from(fitted.config, fitted.weights, fitted.reference)
+        self._reference = fitted.reference
         self.config_ = fitted.config
         probabilities = self._of_clusters(fitted.probabilities)
-        self.labels_ = probabilities.argmax(axis=1)
-        self.cluster_sizes_ = np.bincount(self.labels_, minlength=probabilities.shape[1])
+        self.labels_ = Assigned(probabilities, fitted.outside).assignments
+        inside = self.labels_[self.labels_ != OUTLIER]
+        self.cluster_sizes_ = np.bincount(inside, minlength=probabilities.shape[1])
         self.loss_curve_ = earlier + [record["loss"] for record in fitted.history]
         self.n_iter_ = len(self.loss_curve_)
         self._grouped = Grouped(
@@ -225,8 +239,14 @@ class DCDC(
             warnings.warn(note, ConvergenceWarning, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[np.int64]:  # noqa: N803
-        """N: the cluster of each image."""
-        return np.asarray(self.predict_proba(X).argmax(axis=1))
+        """N: the cluster of each image; -1 for none, with `outliers`."""
+        image_set = self._read(X)
+        with cpu_threads(self.config_.train.threads), in_python_words():
+            return self._labels(image_set)
+
+    def _labels(self, image_set: Data) -> NDArray[np.int64]:
+        probabilities, outside = self.model_.assign(image_set)
+        return Assigned(self._of_clusters(probabilities), outside).assignments
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """N x K: the share of each cluster in each image."""
@@ -245,7 +265,7 @@ class DCDC(
         silhouette of the clusters among the features (docs/estimator.md: what it can tell)."""
         image_set = self._read(X)
         with cpu_threads(self.config_.train.threads), in_python_words():
-            labels = self._of_clusters(self.model_.assign(image_set).probabilities).argmax(axis=1)
+            labels = self._labels(image_set)
             if y is not None:
                 return cluster_accuracy(y, labels)
             return label_free_score(self.model_.features(image_set), labels)
@@ -310,7 +330,7 @@ class DCDC(
         super().__setstate__(state)
         if weights is not None:
             make_known(self._module, self.config_.network.backbone)
-            self.model_ = model_from(self.config_, weights)
+            self.model_ = model_from(self.config_, weights, self._reference)
 
 
 def _what_is_left(found: list[Fitted], chosen: Fitted) -> str:

@@ -1,7 +1,8 @@
 """`dcdc.load`: the model of a run folder, which also shows what the run grouped."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +11,11 @@ from dcdc.data import Data, load_data
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.estimator.showing import copied_page, page_path
+from dcdc.estimator.words import in_python_words
+from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import how_to_read
+from dcdc.regrouping import folder_beside
+from dcdc.regrouping import regroup as group_anew
 from dcdc.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -28,6 +33,27 @@ def from_pretrained(
     """The model of a folder or, by the extra `hub`, of a Hugging Face repository OWNER/NAME."""
     model = run.from_pretrained(repo_or_folder, device, revision=revision)
     return _displayed(model, repo_or_folder)
+
+
+def regroup(
+    run_folder: str | Path,
+    n_clusters: int | str,
+    *,
+    folder: str | Path | None = None,
+    device: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+) -> TrainedModel:
+    """Another number of clusters, or "auto", for a finished run: new heads on its features, in
+    seconds. It is a run of its own, in `folder`; None: beside the other, as runs/photos-8."""
+    earlier = Path(run_folder)
+    given = {"train.device": device, **(settings or {}), "n_clusters": n_clusters}
+    with in_python_words():
+        new = (
+            folder_beside(earlier, n_clusters) if folder is None else RunFolder.create(Path(folder))
+        )
+        with new.writing():
+            group_anew(RunFolder.open(earlier), Overrides(given), folder=new)
+    return load(new.path, device)
 
 
 def _displayed(model: TrainedModel, path: str | Path) -> TrainedModel:

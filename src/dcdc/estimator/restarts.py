@@ -41,6 +41,10 @@ class Fitted:
     history: list[dict[str, Any]]
     metrics: dict[str, Any]
     held_out_loss: float = float("nan")
+    outside: NDArray[np.bool_] | None = None
+    """N: images of no cluster, where such are looked for."""
+    reference: NDArray[np.float16] | None = None
+    """Features that new images are then compared with."""
     stopped_by: str | None = None
     """The signal that ended this training early, or the one after it."""
 
@@ -75,6 +79,8 @@ def train(
         history=result.history,
         metrics=result.metrics,
         held_out_loss=loss,
+        outside=result.assigned.outside,
+        reference=result.model.training_features(),
         stopped_by=result.stopped_by,
     )
 
@@ -161,8 +167,13 @@ def weights_of(model: TrainedModel) -> dict[str, Tensor]:
     return {name: t.detach().cpu().clone() for name, t in model.network.state_dict().items()}
 
 
-def model_from(config: RunConfig, weights: Mapping[str, Tensor]) -> TrainedModel:
-    """On the config's device, or where that is missing on what there is."""
+def model_from(
+    config: RunConfig,
+    weights: Mapping[str, Tensor],
+    reference: NDArray[np.float16] | None = None,
+) -> TrainedModel:
+    """On the config's device, or where that is missing on what there is. `reference`: features
+    that new images are compared with."""
     device = config.train.device if is_available(config.train.device) else "auto"
     here = {"train.device": device}
     if pick_device(device).type != "cuda":
@@ -171,4 +182,6 @@ def model_from(config: RunConfig, weights: Mapping[str, Tensor]) -> TrainedModel
     model.network.load_state_dict(dict(weights))
     if config.network.frozen:
         model.network.freeze_backbone()
+    if reference is not None:
+        model.training_features = lambda: reference
     return model

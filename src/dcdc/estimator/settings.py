@@ -41,6 +41,8 @@ def overrides_of(
     direct = {
         # One cluster is answered without asking the network, which must have two.
         "n_clusters": 2 if n_clusters == 1 else n_clusters,
+        "sizes": _sizes(parameters["sizes"]),
+        "outliers": bool(parameters["outliers"]) or None,
         "epochs": _plain(parameters["epochs"]),
         "batch_size": _plain(parameters["batch_size"]),
         "train.device": parameters["device"],
@@ -95,6 +97,10 @@ def _shapes(fitted: RunConfig, now: Data) -> dict[str, tuple[Any, Any]]:
         "pixels a side": (fitted.data.size, now.side),
         "channels": (len(fitted.network.mean or ()), now.channels),
     }
+
+
+def _sizes(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else [float(share) for share in value]
 
 
 def _plain(value: Any) -> Any:

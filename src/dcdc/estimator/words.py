@@ -8,6 +8,8 @@ from dcdc.errors import InputError, TrainingError, Words
 
 _PARAMETERS = {
     "n_clusters": "n_clusters",
+    "sizes": "sizes",
+    "outliers": "outliers",
     **dict.fromkeys(("epochs", "heads.epochs"), "epochs"),
     **dict.fromkeys(("batch_size", "heads.batch_size"), "batch_size"),
     "train.device": "device",

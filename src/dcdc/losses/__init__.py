@@ -50,6 +50,7 @@ from dcdc.losses.self_supervised import (
     nt_xent_loss,
     self_label_loss,
 )
+from dcdc.losses.sizes import Sizes
 from dcdc.registry import Registry
 
 LossFunction = Callable[[Tensor, Tensor], DcdcLoss]
@@ -61,15 +62,19 @@ class HeadLoss(NamedTuple):
 
     function: Callable[..., DcdcLoss]
     settings: tuple[str, ...] = ()
+    sizes: bool = False
+    """Whether it takes the clusters' `sizes`; else they are equal."""
 
 
 LOSSES: Registry[HeadLoss] = Registry("loss", "dcdc.losses", {})
 LOSSES.register(
     "dcdc",
-    HeadLoss(dcdc_loss, ("temperature", "sample_weight", "class_weight", "balance_weight")),
+    HeadLoss(
+        dcdc_loss, ("temperature", "sample_weight", "class_weight", "balance_weight"), sizes=True
+    ),
 )
 LOSSES.register("iic", HeadLoss(iic_loss))
-LOSSES.register("scan", HeadLoss(scan_loss, ("balance_weight",)))
+LOSSES.register("scan", HeadLoss(scan_loss, ("balance_weight",), sizes=True))
 
 __all__ = [
     "LOSSES",
@@ -77,6 +82,7 @@ __all__ = [
     "HeadLoss",
     "LossFunction",
     "Relations",
+    "Sizes",
     "agreement_loss",
     "balance_loss",
     "balanced_labels",

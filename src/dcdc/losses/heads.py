@@ -11,6 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dcdc.losses.sizes import EQUAL, FREE, Sizes, image_weights, shares_of
+
+SCARCE = 0.1
+"""Of an even share. Clusters of free sizes are kept from falling below it, so that none is lost."""
 # Below this length a row or column counts as empty: its cosine fades to zero instead of
 # dividing by zero, and the gradient stays finite.
 EMPTY = 1e-8
@@ -68,14 +72,27 @@ def contrast(affinity: Tensor, temperature: float) -> Tensor:
     return F.cross_entropy(affinity / temperature, own_index)
 
 
-def sample_view_loss(assign: Tensor, assign_perturbed: Tensor, temperature: float = 0.5) -> Tensor:
+def sample_view_loss(
+    assign: Tensor, assign_perturbed: Tensor, temperature: float = 0.5, sizes: Sizes = EQUAL
+) -> Tensor:
     """Each image finds its own perturbed copy among all rB of the batch.
 
     The paper's text compares an image with B perturbed ones, so with B-1 negatives. Its authors'
     code repeats the originals and compares with all rB, and so does this: the other r-1 copies of
     the same image count as negatives.
+
+    It is lowest where clusters are of equal size; for other `sizes` images weigh accordingly, as
+    themselves and among the negatives.
     """
-    return contrast(sample_affinity(assign, assign_perturbed), temperature)
+    affinity = sample_affinity(assign, assign_perturbed)
+    shares = shares_of(at_least_float32(assign), sizes)
+    if shares is None:
+        return contrast(affinity, temperature)
+    original, perturbed = paired_assignments(assign, assign_perturbed)
+    own_index = torch.arange(len(affinity), device=affinity.device)
+    logits = affinity / temperature + image_weights(perturbed, shares).log()
+    each = F.cross_entropy(logits, own_index, reduction="none")
+    return (image_weights(original, shares) * each).mean()
 
 
 def class_view_loss(assign: Tensor, assign_perturbed: Tensor, temperature: float = 0.5) -> Tensor:
@@ -83,14 +100,22 @@ def class_view_loss(assign: Tensor, assign_perturbed: Tensor, temperature: float
     return contrast(class_affinity(assign, assign_perturbed), temperature)
 
 
-def balance_loss(assign: Tensor) -> Tensor:
+def balance_loss(assign: Tensor, sizes: Sizes = EQUAL) -> Tensor:
     """The balance term of the authors' public code; the paper's text does not have it.
 
-    log K minus the entropy of the mean assignment: 0 when all clusters are filled evenly.
+    log K minus the entropy of the mean assignment: 0 when all clusters are filled evenly. Of given
+    `sizes`: the divergence from them. Of free ones: 0 where every cluster has some images.
     """
     mean = at_least_float32(assign).mean(dim=0)
+    tiny = torch.finfo(mean.dtype).tiny
+    if sizes == FREE:
+        scarce = math.log(SCARCE / assign.shape[1])
+        return (scarce - mean.clamp_min(tiny).log()).clamp_min(0).mean()
+    shares = shares_of(at_least_float32(assign), sizes)
+    if shares is not None:
+        return (mean * (mean.clamp_min(tiny).log() - shares.log())).sum()
     # entr(p) = -p log p with value 0 at p = 0, but its gradient there is infinite.
-    entropy: Tensor = torch.special.entr(mean.clamp_min(torch.finfo(mean.dtype).tiny)).sum()
+    entropy: Tensor = torch.special.entr(mean.clamp_min(tiny)).sum()
     return math.log(assign.shape[1]) - entropy
 
 
@@ -108,15 +133,17 @@ def dcdc_loss(
     sample_weight: float = 1.0,
     class_weight: float = 1.0,
     balance_weight: float = 0.0,
+    sizes: Sizes = EQUAL,
 ) -> DcdcLoss:
-    """The weighted sum and its named terms; one view alone is a weight of zero for the other."""
+    """The weighted sum and its named terms; one view alone is a weight of zero for the other. The
+    class view has no preference among `sizes`: it compares directions of columns."""
     terms: dict[str, Tensor] = {}
     if sample_weight:
-        terms["sample_view"] = sample_view_loss(assign, assign_perturbed, temperature)
+        terms["sample_view"] = sample_view_loss(assign, assign_perturbed, temperature, sizes)
     if class_weight:
         terms["class_view"] = class_view_loss(assign, assign_perturbed, temperature)
     if balance_weight:
-        terms["balance"] = balance_loss(assign)
+        terms["balance"] = balance_loss(assign, sizes)
     if not terms:
         raise ValueError("all loss weights are zero: give at least one term a weight")
     weights = {
@@ -160,10 +187,15 @@ def agreement_loss(assign: Tensor, assign_perturbed: Tensor) -> Tensor:
     return -together.clamp_min(torch.finfo(together.dtype).tiny).log().mean()
 
 
-def scan_loss(assign: Tensor, assign_perturbed: Tensor, balance_weight: float = 5.0) -> DcdcLoss:
+def scan_loss(
+    assign: Tensor, assign_perturbed: Tensor, balance_weight: float = 5.0, sizes: Sizes = EQUAL
+) -> DcdcLoss:
     """SCAN (Van Gansbeke et al., 2020): an image and its neighbour agree, and clusters are filled.
 
     Its entropy of the mean assignment is the balance term but for a constant.
     """
-    terms = {"agreement": agreement_loss(assign, assign_perturbed), "balance": balance_loss(assign)}
+    terms = {
+        "agreement": agreement_loss(assign, assign_perturbed),
+        "balance": balance_loss(assign, sizes),
+    }
     return DcdcLoss(terms["agreement"] + balance_weight * terms["balance"], terms)

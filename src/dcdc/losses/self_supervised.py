@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dcdc.losses.heads import EMPTY, at_least_float32, paired_assignments
+from dcdc.losses.sizes import EQUAL, FREE, Sizes, shares_of
 
 
 def nt_xent_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
@@ -52,12 +53,13 @@ def byol_loss(predicted: Tensor, target: Tensor) -> Tensor:
 
 
 def self_label_loss(
-    assign: Tensor, assign_perturbed: Tensor, threshold: float
+    assign: Tensor, assign_perturbed: Tensor, threshold: float, sizes: Sizes = EQUAL
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy of the perturbed rows with the arg-max of the originals above `threshold`, and
     how many originals are above it.
 
-    Every cluster with a confident image weighs the same, so that large clusters do not grow. No
+    Every cluster with a confident image weighs the same, so that large clusters do not grow; of
+    given `sizes`, as much as its share; of free ones every confident image weighs the same. No
     confident image: zero.
     """
     original, perturbed = paired_assignments(assign.detach(), assign_perturbed)
@@ -68,6 +70,12 @@ def self_label_loss(
     # By products instead of sums by index, whose order a GPU does not keep.
     by_cluster = confident[:, None] * F.one_hot(label, assign.shape[1])  # rB x K
     counts = by_cluster.sum(0)
-    n_clusters = (counts > 0).sum().clamp_min(1)
-    loss = ((cross_entropy[:, None] * by_cluster).sum(0) / counts.clamp_min(1)).sum() / n_clusters
-    return loss, confident[: len(assign)].sum()
+    sums = (cross_entropy[:, None] * by_cluster).sum(0)
+    n_sure = confident[: len(assign)].sum()
+    if sizes == FREE:
+        return sums.sum() / counts.sum().clamp_min(1), n_sure
+    means, shares = sums / counts.clamp_min(1), shares_of(original, sizes)
+    if shares is None:
+        return means.sum() / (counts > 0).sum().clamp_min(1), n_sure
+    present = shares * (counts > 0)
+    return (means * present).sum() / present.sum().clamp_min(tiny), n_sure

@@ -10,10 +10,10 @@ chosen on digits and CIFAR-10: neither the paper nor those that quote its figure
 """
 
 from dcdc.data import ImageSet
-from dcdc.engine.k_means import directions
 from dcdc.methods.autoencoding import averaged_with_mirror, build_autoencoder, reconstruction
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means
+from dcdc.metrics.directions import directions
 from dcdc.networks.generative import Autoencoder
 
 

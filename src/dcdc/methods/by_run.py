@@ -7,6 +7,7 @@ from typing import Any
 
 from dcdc.config import RunConfig, parse_settings, with_values
 from dcdc.data import Data, ImageSet
+from dcdc.errors import InputError
 from dcdc.methods.context import Clustering, Context
 from dcdc.phases.heads import heads_of
 from dcdc.prepare.overrides import Overrides
@@ -69,6 +70,12 @@ def cluster_by_run(
     given |= {"train.seed": seed, "train.device": context.device}
     overrides = Overrides(given | parse_settings(changes), recipe)
     config = prepare_run(image_set, overrides).config  # refuses before there is a folder
+    if config.outliers:
+        raise InputError(
+            "is not for a comparison: methods are compared by their answers for every image",
+            parameter="outliers",
+            value=config.outliers,
+        )
     run_folder, resume = None, False
     if context.folder is not None:
         run_folder, resume = begin_or_go_on(context.folder)

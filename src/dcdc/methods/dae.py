@@ -21,7 +21,6 @@ from torch import Generator, Tensor
 
 from dcdc.augment import PerturbedCopy
 from dcdc.data import ImageSet
-from dcdc.engine.k_means import directions
 from dcdc.methods.autoencoding import (
     Corruption,
     averaged_with_mirror,
@@ -30,6 +29,7 @@ from dcdc.methods.autoencoding import (
 )
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means, whitened
+from dcdc.metrics.directions import directions
 from dcdc.networks.generative import Autoencoder
 
 MASKED = 0.1

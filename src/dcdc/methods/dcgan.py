@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from dcdc.data import ImageSet
-from dcdc.engine.k_means import directions
 from dcdc.engine.optimiser import Adam
 from dcdc.engine.simple_training import Batch, SimplePhase, Terms
 from dcdc.losses import discriminator_loss, generator_loss
@@ -34,6 +33,7 @@ from dcdc.methods.training_context import (
     leading_directions,
     whitened,
 )
+from dcdc.metrics.directions import directions
 from dcdc.networks.adversarial import Discriminator, Generator
 
 N_NOISE = 100

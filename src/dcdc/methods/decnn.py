@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
-from dcdc.engine.k_means import directions
 from dcdc.engine.simple_training import Batch, SimplePhase, Terms, adam_step
 from dcdc.errors import InputError
 from dcdc.losses import reconstruction_loss
@@ -30,6 +29,7 @@ from dcdc.methods.training_context import (
     k_means,
     leading_directions,
 )
+from dcdc.metrics.directions import directions
 from dcdc.networks.layers import Normalise
 from dcdc.networks.sparse_coding import SparseCoder
 from dcdc.networks.whitening import LocalContrast

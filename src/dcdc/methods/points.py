@@ -10,7 +10,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.decomposition import PCA
 
 from dcdc.data import Data, VectorSet
-from dcdc.engine.k_means import directions
+from dcdc.metrics.directions import directions
 
 _ROWS = 4096
 

@@ -18,11 +18,11 @@ from torch import Tensor
 from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.engine.discriminant import discriminant_directions
-from dcdc.engine.k_means import directions
 from dcdc.errors import InputError
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.training_context import TrainingContext, check_above_zero, k_means
+from dcdc.metrics.directions import directions
 from dcdc.networks.generative import UntrainedMaps
 from dcdc.runtime.seeding import derive_generator
 

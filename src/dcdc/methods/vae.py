@@ -12,13 +12,13 @@ as DAE's (Im et al., Denoising criterion for variational auto-encoding framework
 import torch
 
 from dcdc.data import ImageSet
-from dcdc.engine.k_means import directions
 from dcdc.engine.simple_training import Batch, Terms
 from dcdc.losses import gaussian_divergence, reconstruction_loss
 from dcdc.methods.autoencoding import averaged_with_mirror, build_autoencoder, uncorrupted
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.dae import corruption_for
 from dcdc.methods.training_context import TrainingContext, k_means, whitened
+from dcdc.metrics.directions import directions
 from dcdc.networks.generative import VariationalAutoencoder
 
 

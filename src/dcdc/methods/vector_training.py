@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dcdc.data import VectorSet
-from dcdc.engine.k_means import directions
 from dcdc.engine.neighbours import MOST_CANDIDATES, nearest_neighbours
 from dcdc.engine.observer import Observer
 from dcdc.engine.simple_training import SimplePhase, SimpleStep, epochs_for, train_simple
 from dcdc.methods.context import Context
 from dcdc.methods.points import principal_components
+from dcdc.metrics.directions import directions
 from dcdc.runtime.device import pick_device
 from dcdc.runtime.seeding import derive_generator
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dcdc.errors import InputError
 
+OUTLIER = -1
+"""The cluster of an image that belongs to none, as scikit-learn writes it."""
 _ONE_FOR_ALL = 0.9  # largest share above which the partition says next to nothing
 _ROW_SUM_SLACK = 0.02  # bfloat16 rows do not sum to 1 exactly
 MOST_COMPARED = 2000

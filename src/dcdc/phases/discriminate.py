@@ -25,6 +25,7 @@ from dcdc.engine.phase import Passes, Phase, Trained
 from dcdc.engine.views import PerturbedPair
 from dcdc.losses import balanced_labels, discrimination_loss, moved_centres, next_duals
 from dcdc.losses.heads import EMPTY, at_least_float32
+from dcdc.losses.sizes import EQUAL
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, CopyGroupNorm1d
 
 N_PROJECTED = 128
@@ -32,6 +33,8 @@ LABEL_WEIGHT = 0.2
 """Of the label in the target; the rest is what the other copy's softmax says."""
 FEWEST = 0.9
 """Of an even share, which each cluster is to have of the images."""
+FEWEST_OF_UNEQUAL = 0.1
+"""The same where clusters need not be of equal size: none is to be lost."""
 DUAL_RATE = 0.1
 CENTRE_RATE = 0.12
 LABELS = "labels"
@@ -122,12 +125,12 @@ class DiscriminatePart(nn.Module):
         self.register_buffer("duals", torch.zeros(self.is_centre.shape))
 
     @torch.no_grad()
-    def learn(self, projected: Tensor, temperature: float) -> Tensor:
+    def learn(self, projected: Tensor, temperature: float, fewest: float) -> Tensor:
         """Labels, B x S, of the images whose copies are `projected` (2B x D, of unit length); duals
-        and centres follow them."""
+        and centres follow them. `fewest`: of an even share, which each cluster is to have."""
         cosines = torch.einsum("bd,skd->bsk", projected, self.centres)
         labels = balanced_labels(cosines, self.duals, self.is_centre)
-        self.duals.copy_(next_duals(self.duals, labels, self.is_centre, FEWEST, DUAL_RATE))
+        self.duals.copy_(next_duals(self.duals, labels, self.is_centre, fewest, DUAL_RATE))
         moved = moved_centres(
             self.centres, projected, labels, self.is_centre, temperature, CENTRE_RATE
         )
@@ -139,6 +142,7 @@ class DiscriminateObjective(PerturbedPair):
     def __init__(self, context: TrainingContext, phase: Discriminate, tools: StepTools) -> None:
         super().__init__(context.perturbed_copy(2), applied=tools.applied)
         self.context, self.phase, self.tools = context, phase, tools
+        self.fewest = FEWEST if context.sizes == EQUAL else FEWEST_OF_UNEQUAL
         self._rows: Tensor | None = None
 
     def see(self, indices: Tensor) -> None:
@@ -158,7 +162,7 @@ class DiscriminateObjective(PerturbedPair):
         (rows,) = self.tools.gather(self._rows)
         with torch.autocast(projected.device.type, enabled=False):
             projected = F.normalize(at_least_float32(projected), dim=1, eps=EMPTY)
-            labels = part.learn(projected.detach(), self.phase.temperature)
+            labels = part.learn(projected.detach(), self.phase.temperature, self.fewest)
             cosines = torch.einsum("bd,skd->bsk", projected, part.centres_before)
             before = self._exchange_labels(rows, labels)
             loss = discrimination_loss(

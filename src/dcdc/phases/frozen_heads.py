@@ -3,13 +3,15 @@
 DCDC's sample view and class view (Dang et al., 2021) compare each image's assignment with that of a
 near neighbour, as SCAN's clustering step does. The backbone does not train, so its features are
 computed once, and many heads train side by side in seconds. Half of them start from K-Means, half
-from K-Means with clusters of equal size. The one whose loss is the lowest becomes the network's
+from K-Means with clusters of equal size; where clusters may be of unequal sizes, or some images may
+belong to none, all start from joined groups. The one whose loss is the lowest becomes the network's
 cluster head.
 
 Shapes: N images, D features, H heads, B images of a batch, K clusters.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -22,15 +24,21 @@ from torch.nn import functional as F
 from dcdc.config import Schedule
 from dcdc.config.phase_settings import BATCH, LEARNING_RATE, TEMPERATURE
 from dcdc.config.ranges import Range
-from dcdc.engine.cluster_head_initialisation import MOST_IMAGES, initialise_by_k_means
+from dcdc.engine.cluster_head_initialisation import (
+    MOST_IMAGES,
+    initialise_by_k_means,
+    initialise_heads,
+)
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.k_means import balanced_centres, directions, k_means_centres, some_rows
+from dcdc.engine.k_means import balanced_centres, k_means_centres, some_rows
 from dcdc.engine.neighbours import choose_partners, find_neighbours
 from dcdc.engine.objectives import StepTools, Terms, as_it_is
 from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import Views
 from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
+from dcdc.losses.sizes import EQUAL, Sizes
+from dcdc.metrics.directions import directions
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
 from dcdc.phases.heads import NEIGHBOURS
 from dcdc.phases.sub_head_losses import SubHeadLosses
@@ -84,7 +92,7 @@ class FrozenHeads(Phase):
 
         def by_first() -> None:
             if processes.is_first:
-                part.start(features, context.seed)
+                part.start(features, context.seed, sizes=context.sizes, outliers=context.outliers)
 
         processes.with_barrier(by_first)
         processes.broadcast([*part.parameters(), *part.buffers()])
@@ -98,7 +106,14 @@ class FrozenHeads(Phase):
         return features
 
     def initialise_cluster_head(self, context: TrainingContext) -> None:
-        initialise_by_k_means(context.model, context.store, context.seed, spherical=True)
+        initialise_by_k_means(
+            context.model,
+            context.store,
+            context.seed,
+            spherical=True,
+            sizes=context.sizes,
+            outliers=context.outliers,
+        )
 
     def index_rows(self, *, of_vectors: bool = False) -> int:  # noqa: ARG002
         return 2
@@ -140,13 +155,22 @@ class FrozenHeadsPart(nn.Module):
         return F.softmax(logits, dim=2)
 
     @torch.no_grad()
-    def start(self, features: np.ndarray, seed: int) -> None:
-        """From K-Means on some of the features (N x D), every second time with equal sizes."""
+    def start(
+        self, features: np.ndarray, seed: int, *, sizes: Sizes = EQUAL, outliers: bool = False
+    ) -> None:
+        """From some of the features (N x D)."""
         middle = features.mean(axis=0)
         self.middle.copy_(torch.from_numpy(middle))
         self.length.fill_(float(np.linalg.norm(features - middle, axis=1).mean()))
         random = np.random.default_rng(derive_seed(seed, FrozenHeads.kind))
         points = directions(features[some_rows(len(features), MOST_IMAGES, random)])
+        if sizes == EQUAL and not outliers:
+            self._start_by_k_means(points, random)
+        else:
+            self._start_by_joins(points, random, sizes)
+
+    def _start_by_k_means(self, points: np.ndarray, random: np.random.Generator) -> None:
+        """Every second time with equal sizes."""
         n_heads, n_clusters, _ = self.weight.shape
         for number in range(n_heads):
             if number % 2 == 0:
@@ -157,6 +181,20 @@ class FrozenHeadsPart(nn.Module):
             start = F.normalize(torch.from_numpy(centres).float(), dim=1)
             self.weight[number].copy_(SHARPNESS * start)
         self.bias.zero_()
+
+    def _start_by_joins(
+        self, points: np.ndarray, random: np.random.Generator, sizes: Sizes
+    ) -> None:
+        n_heads, n_clusters, n_features = self.weight.shape
+        # No weights are drawn for them: that would move torch's own random numbers.
+        blank = nn.Linear(n_features, n_clusters, device="meta")
+        heads = [deepcopy(blank).to_empty(device="cpu") for _ in range(n_heads)]
+        seeds = random.integers(2**31, size=n_heads).tolist()
+        some = points.__getitem__
+        initialise_heads(heads, len(points), some, seeds, sizes=sizes, outliers=True)
+        for number, head in enumerate(heads):
+            self.weight[number].copy_(head.weight)
+            self.bias[number].copy_(head.bias)
 
     @torch.no_grad()
     def move_into(self, head: nn.Linear, number: int) -> None:
@@ -171,7 +209,7 @@ class FrozenHeadsObjective(Views):
 
     def __init__(self, context: TrainingContext, phase: FrozenHeads, tools: StepTools) -> None:
         self.context, self.phase, self.tools = context, phase, tools
-        loss = partial(dcdc_loss, temperature=phase.temperature)
+        loss = partial(dcdc_loss, temperature=phase.temperature, sizes=context.sizes)
         at_once = tools.compiled is as_it_is
         self._losses = SubHeadLosses(tools.compiled(loss), at_once=at_once)
         self._rows: Tensor | None = None

@@ -29,7 +29,8 @@ from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import Copy, OriginalAndPerturbed, VectorPairs
 from dcdc.errors import InputError
 from dcdc.losses import LOSSES, LossFunction
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.losses.sizes import EQUAL, Sizes
+from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD, ClusteringNetwork
 from dcdc.phases.sub_head_losses import SubHeadLosses
 
 NEIGHBOURS = "neighbours"
@@ -73,7 +74,8 @@ class Heads(Phase):
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
-        LOSSES.get(self.loss)
+        takes_sizes = LOSSES.get(self.loss).sizes or config.sizes == EQUAL
+        require(takes_sizes, "sizes", config.sizes, f"{EQUAL} with the loss {self.loss}")
         views = (self.sample_weight, self.class_weight)
         require(sum(views) > 0, f"{name}.*_weight", views, "above 0 for at least one view")
         alone, key = self.over_clustering_first, f"{name}.over_clustering_first"
@@ -126,6 +128,8 @@ class Heads(Phase):
                 context.store,
                 context.seed,
                 spherical=self.initialisation == "spherical-k-means",
+                sizes=context.sizes,
+                outliers=context.outliers,
             )
 
     def index_rows(self, *, of_vectors: bool = False) -> int:
@@ -152,22 +156,28 @@ class Heads(Phase):
 
     def objective(self, context: TrainingContext, tools: StepTools) -> Objective:
         if isinstance(context.store, VectorStore):
-            return VectorHeadsObjective(self.loss_function(), tools)
+            return VectorHeadsObjective(*self.losses(context), tools)
         original: Copy = context.model.original_copy
         perturbed: Copy = context.perturbed_copy(self.n_repeats)
         if self.copies == "strong":
             original, perturbed = context.strong_copy(1), context.strong_copy(self.n_repeats)
-        return HeadsObjective(
-            original, perturbed, self.loss_function(), tools, partners=self.neighbours > 0
-        )
+        losses = self.losses(context)
+        return HeadsObjective(original, perturbed, *losses, tools, partners=self.neighbours > 0)
 
     def without_neighbours(self) -> "Heads":
         """The same losses over copies of the image itself."""
         return replace(self, neighbours=0)
 
-    def loss_function(self) -> LossFunction:
+    def loss_function(self, sizes: Sizes = EQUAL) -> LossFunction:
         entry = LOSSES.get(self.loss)
-        return partial(entry.function, **{name: getattr(self, name) for name in entry.settings})
+        settings = {name: getattr(self, name) for name in entry.settings}
+        return partial(entry.function, **settings, **({} if sizes == EQUAL else {"sizes": sizes}))
+
+    def losses(self, context: TrainingContext) -> tuple[LossFunction, LossFunction]:
+        """Of the cluster head, whose clusters may be of unequal sizes, and of the over-clustering
+        head."""
+        over = self.loss_function()
+        return (over if context.sizes == EQUAL else self.loss_function(context.sizes)), over
 
     def remedies(self, name: str) -> str:
         return f"{super().remedies(name)} or a higher {{{name}.temperature}}"
@@ -181,8 +191,13 @@ def heads_of(config: RunConfig) -> Heads:
 class HeadsLoss:
     """A loss over each head's assignments of both copies: the two contrastive views, or another."""
 
-    def __init__(self, loss: LossFunction, tools: StepTools) -> None:
-        self._losses = SubHeadLosses(tools.compiled(loss), at_once=tools.compiled is as_it_is)
+    def __init__(self, loss: LossFunction, over: LossFunction, tools: StepTools) -> None:
+        """`over`: that of the over-clustering head."""
+        at_once = tools.compiled is as_it_is
+        self._losses = SubHeadLosses(tools.compiled(loss), at_once=at_once)
+        self._over = self._losses
+        if over is not loss:
+            self._over = SubHeadLosses(tools.compiled(over), at_once=at_once)
         self.tools = tools
 
     def loss(
@@ -195,7 +210,8 @@ class HeadsLoss:
         for head in heads:
             names = network.sub_heads(head)
             pairs = [(assign[name], assign_perturbed[name]) for name in names]
-            losses = self._losses([self.tools.gather(*pair) for pair in pairs])
+            of_role = self._over if head.startswith(OVER_CLUSTERING_HEAD) else self._losses
+            losses = of_role([self.tools.gather(*pair) for pair in pairs])
             totals.append(_mean([loss.total for loss in losses]))
             for term in losses[0].terms:
                 terms[f"{head}/{term}"] = _mean([loss.terms[term] for loss in losses])
@@ -212,6 +228,7 @@ class HeadsObjective(OriginalAndPerturbed, HeadsLoss):
         original_copy: Copy,
         perturbed_copy: Copy,
         loss: LossFunction,
+        over: LossFunction,
         tools: StepTools,
         *,
         partners: bool = False,
@@ -219,7 +236,7 @@ class HeadsObjective(OriginalAndPerturbed, HeadsLoss):
         OriginalAndPerturbed.__init__(
             self, original_copy, perturbed_copy, partners=partners, applied=tools.applied
         )
-        HeadsLoss.__init__(self, loss, tools)
+        HeadsLoss.__init__(self, loss, over, tools)
 
 
 class VectorHeadsObjective(VectorPairs, HeadsLoss):

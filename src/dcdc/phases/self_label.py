@@ -61,7 +61,7 @@ class SelfLabelObjective(OriginalAndPerturbed):
         self, context: TrainingContext, taught: Copy, threshold: float, tools: StepTools
     ) -> None:
         super().__init__(context.model.original_copy, taught, applied=tools.applied)
-        self.threshold, self.tools = threshold, tools
+        self.threshold, self.tools, self.sizes = threshold, tools, context.sizes
 
     def loss(
         self,
@@ -76,5 +76,5 @@ class SelfLabelObjective(OriginalAndPerturbed):
         with self.tools.autocast():
             assign_perturbed = network(perturbed).assign[CLUSTER_HEAD]
         assign, assign_perturbed = self.tools.gather(assign, assign_perturbed)
-        loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold)
+        loss, n_sure = self_label_loss(assign, assign_perturbed, self.threshold, self.sizes)
         return loss, {"self_label": loss, "sure": n_sure / len(assign)}

@@ -23,7 +23,7 @@ class Answered:
     features: NDArray[np.float32]
     """N x D"""
     clusters: NDArray[np.int32]
-    """R, or LEFT_OUT."""
+    """R, or LEFT_OUT; outliers have the number after the last cluster's."""
     skipped: tuple[tuple[int, str], ...]
     """Rows of the source, and why."""
 

@@ -19,7 +19,7 @@ from dcdc.data.image_stream import ImageStream, open_stream
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given
 from dcdc.data.vector_stream import open_vector_stream
-from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
+from dcdc.engine.assignment import Assigned
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.prediction.answered import LEFT_OUT, Answered, packed, unpacked
@@ -64,10 +64,11 @@ def predict_rows(
     on_bad: str = "refuse",
     on_skip: Callable[[Skipped], None] = lambda _: None,
     processes: Processes = ALONE,
+    outliers: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Name, cluster, confidence and the rest of every image, some hundred at a time."""
     check_on_bad(on_bad)
-    answers = Answers(model, images, processes)
+    answers = Answers(model, images, processes, outliers=outliers)
     with answers.computing():
         for answered in answers.from_row(0):
             if answered.skipped and on_bad == "refuse":
@@ -77,9 +78,15 @@ def predict_rows(
             yield answered.rows
 
 
-def help_to_answer(model: TrainedModel, images: ImageStream, processes: Processes) -> None:
+def help_to_answer(
+    model: TrainedModel,
+    images: ImageStream,
+    processes: Processes,
+    *,
+    outliers: bool | None = None,
+) -> None:
     """What a process does meanwhile that is not the first."""
-    answers = Answers(model, images, processes)
+    answers = Answers(model, images, processes, outliers=outliers)
     with answers.computing():
         for _ in answers.from_row(0):
             pass
@@ -96,15 +103,20 @@ class Answers:
     """A model's answers for a stream; what the out-of-distribution score needs is read once."""
 
     def __init__(
-        self, model: TrainedModel, images: ImageStream, processes: Processes = ALONE
+        self,
+        model: TrainedModel,
+        images: ImageStream,
+        processes: Processes = ALONE,
+        *,
+        outliers: bool | None = None,
     ) -> None:
+        """`outliers`: whether out-of-distribution images belong to no cluster; None: where the run
+        looked for such."""
+        self.outliers = model.finds_outliers if outliers is None else outliers
         self.processes = processes
         self.model = model
         self.images = images
-        self.training_features = features = model.training_features()
-        self.out_of_distribution: OutOfDistributionScore | None = (
-            None if features is None else out_of_distribution_score_of(features)
-        )
+        self.out_of_distribution = model.out_of_distribution
         self.schema = _schema(with_targets=images.targets is not None, named=bool(model.names))
 
     def computing(self) -> AbstractContextManager[None]:
@@ -115,14 +127,14 @@ class Answers:
     def fingerprint(self) -> str:
         """Of everything about the model that a row depends on."""
         digest = hashlib.sha256()
-        told = (self.model.config, dict(self.model.names), self.model.device.type)
+        told = (self.model.config, dict(self.model.names), self.model.device.type, self.outliers)
         digest.update(json.dumps(told, sort_keys=True, default=str).encode())
         for name, tensor in sorted(self.model.network.state_dict().items()):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
         if self.out_of_distribution is not None:
             # What is computed of them has last digits of this processor, and of so many threads.
-            digest.update(np.ascontiguousarray(self.training_features).data)
+            digest.update(np.ascontiguousarray(self.model.training_features()).data)
         return digest.hexdigest()
 
     def from_row(self, start: int) -> Generator[Answered, None, None]:
@@ -173,12 +185,14 @@ class Answers:
             features = np.empty((0, self.model.network.n_features), np.float32)
             return Answered(empty, features, clusters, block.skipped)
         features, assigned = self.model.look_at_rows(block.pixels)
+        known = self.out_of_distribution
+        score = None if known is None else known.score(features)
+        if self.outliers and score is not None:
+            assigned = Assigned(assigned.probabilities, score > 1)
         found = assigned.assignments
-        clusters[np.array(kept) - start] = found
+        # A folder of their own, after those of the clusters.
+        clusters[np.array(kept) - start] = np.where(found < 0, self.model.n_clusters, found)
         runner_up, runner_up_confidence = assigned.runner_up()
-        score = (
-            None if self.out_of_distribution is None else self.out_of_distribution.score(features)
-        )
         nothing = [None] * len(kept)
         columns = {
             "name": [self.images.names[row] for row in kept],

@@ -65,6 +65,7 @@ def predict_to_file(
     features: Path | None = None,
     sorting: Sorting | None = None,
     on_bad: str = "refuse",
+    outliers: bool | None = None,
     progress: Progress = lambda *_: None,
     on_kept: Callable[[int], None] = lambda _: None,
     processes: Processes = ALONE,
@@ -72,8 +73,8 @@ def predict_to_file(
     """Rows to `out` (.csv, .parquet, .jsonl) and features to `features` (.npy), line for line.
 
     Until all is done, the work lies in `OUT.partial`, and a call with the same model and images
-    goes on with it; `on_kept` then hears how many rows there are. Of several processes the first
-    calls this, and the others `help_to_answer`.
+    goes on with it; `on_kept` then hears how many rows there are. `outliers` as `Answers` has it.
+    Of several processes the first calls this, and the others `help_to_answer`.
     """
     check_on_bad(on_bad)
     if done_path(out).exists() and out.exists():
@@ -81,7 +82,7 @@ def predict_to_file(
         return Predicted(None, None, (), None, None)
     job = _Job(model, images, out, features, sorting, on_bad)
     job.check()
-    answers = Answers(model, images, processes)
+    answers = Answers(model, images, processes, outliers=outliers)
     heads = {"rows": job.format.head(answers.schema), "clusters": b""}
     if features is not None:
         heads["features"] = npy_header(0, model.network.n_features)

@@ -18,6 +18,8 @@ from dcdc.counted import counted
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import copy_new, place
 
+OUTLIERS = "outliers"
+"""The folder of images that belong to no cluster."""
 _LONGEST = 180  # bytes of a name, so that a number and an extension fit in 255
 _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -66,19 +68,21 @@ def sorted_line(done: Sorted, sorting: Sorting) -> str:
 
 
 def cluster_folders(n_clusters: int, names: Mapping[int, str]) -> list[str]:
-    """A name for each cluster's folder that every system takes; no two differ in case alone."""
+    """A name for each cluster's folder that every system takes, and at the end for that of
+    outliers; no two differ in case alone."""
     width = max(2, len(str(n_clusters - 1)))
     numbers = [f"{cluster:0{width}d}" for cluster in range(n_clusters)]
     wanted = [
         _safe(names.get(cluster, "")) or f"cluster-{number}"
         for cluster, number in enumerate(numbers)
     ]
+    numbers, wanted = [*numbers, "none"], [*wanted, OUTLIERS]
     shared = Counter(name.casefold() for name in wanted)
     found = [
         name if shared[name.casefold()] == 1 else f"{name}-{number}"
         for name, number in zip(wanted, numbers, strict=True)
     ]
-    if len({name.casefold() for name in found}) < n_clusters:
+    if len({name.casefold() for name in found}) < len(found):
         found = [f"{name}-{number}" for name, number in zip(wanted, numbers, strict=True)]
     return found
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 
 from dcdc.counted import counted
@@ -113,9 +114,11 @@ def take_away(
     done = None
     if taking.sorting is not None:
         assert files is not None
+        # What belongs to no cluster has the last folder.
+        clusters = np.where(run.clusters < 0, run.n_clusters, run.clusters).astype(np.int32)
         done = sort_files(
             files,
-            run.clusters,
+            clusters,
             cluster_folders(run.n_clusters, run.cluster_names),
             taking.sorting,
             key=key,

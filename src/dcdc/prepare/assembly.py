@@ -261,6 +261,8 @@ def build_context(
         seed=config.train.seed,
         perturbed_copy=partial(perturbed_copy, config),
         observer=observer,
+        sizes=config.sizes,
+        outliers=config.outliers,
     )
 
 

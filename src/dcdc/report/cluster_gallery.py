@@ -112,6 +112,9 @@ class ClusterGallery:
             return []
         in_use = [cluster for cluster in self.clusters if cluster.size]
         heading = f"{len(self.confidence):,} {self.things} in {_number(len(in_use), 'cluster')}"
+        n_outliers = len(self.confidence) - sum(cluster.size for cluster in in_use)
+        if n_outliers:
+            heading += f", {n_outliers:,} in none"
         if len(self.clusters) > len(in_use):
             heading += f", {len(self.clusters) - len(in_use)} more are empty"
         n_shown = len(shown_clusters(self.clusters))

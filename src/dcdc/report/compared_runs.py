@@ -30,7 +30,8 @@ class ComparedRun:
     @property
     def sizes(self) -> list[int]:
         """Images of each cluster, largest first."""
-        counts = np.bincount(self.facts.assignments, minlength=self.facts.n_clusters)
+        inside = self.facts.assignments[self.facts.assignments >= 0]
+        counts = np.bincount(inside, minlength=self.facts.n_clusters)
         return sorted(counts.tolist(), reverse=True)
 
 

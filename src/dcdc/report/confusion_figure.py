@@ -8,12 +8,15 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dcdc.metrics.health import OUTLIER
 from dcdc.report.facts import RunFacts
 from dcdc.report.matching import matched_order, short
 from dcdc.report.themes import Theme
 
 MAX_CLASSES = 50
 
+NONE = "none"
+"""The column of images that belong to no cluster."""
 _MAX_COLUMNS = 60
 _COUNTED = 20  # up to here a count fits into its cell
 
@@ -31,7 +34,7 @@ class Confusion:
 def match(facts: RunFacts) -> Confusion:
     assert facts.targets is not None
     order = matched_order(facts.targets, facts.assignments)
-    labels = [str(cluster) for cluster in order.clusters]
+    labels = [NONE if cluster == OUTLIER else str(cluster) for cluster in order.clusters]
     table = order.table
     if len(labels) > _MAX_COLUMNS:
         n_kept = max(order.n_matched, _MAX_COLUMNS - 1)

@@ -4,7 +4,7 @@ Shapes: N images, n of the sample, v of its views, D features, K clusters.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dcdc.errors import InputError
 from dcdc.labels import are_folders
+from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.scores import cluster_purity
@@ -50,6 +51,11 @@ class RunFacts:
         if self.runner_up_confidence is None:
             return self.confidence
         return self.confidence - self.runner_up_confidence
+
+    @property
+    def outliers(self) -> NDArray[np.int64]:
+        """Positions of images that belong to no cluster."""
+        return np.flatnonzero(self.assignments == OUTLIER)
 
     @property
     def n_clusters(self) -> int:
@@ -145,7 +151,7 @@ def _require_fit(folder: "RunFolder", table: "pa.Table", metrics: Mapping[str, A
     problem = None
     if table.num_rows != n_images:
         problem = f"{table.num_rows} images, {folder.metrics_file.name} {n_images}"
-    elif clusters.min() < 0 or clusters.max() >= n_clusters:
+    elif clusters.min() < OUTLIER or clusters.max() >= n_clusters:
         problem = f"clusters {clusters.min()} to {clusters.max()}, of {n_clusters} that there are"
     elif not np.isfinite(table["confidence"].to_numpy()).all():
         problem = "confidences that are no numbers"
@@ -191,8 +197,10 @@ def clusters_of(
     n_clusters: int,
     targets: NDArray[np.str_] | None = None,
 ) -> list[ClusterFacts]:
-    """Every cluster, the empty ones too; largest first, equal sizes by number."""
+    """Every cluster, the empty ones too; largest first, equal sizes by number. Outliers are in
+    none."""
     order = np.lexsort((-confidence, assignments))
+    order = order[assignments[order] != OUTLIER]
     bounds = np.searchsorted(assignments[order], np.arange(1, n_clusters))
     purity: dict[int, float] = {}
     main_class: dict[int, str] = {}
@@ -239,4 +247,9 @@ def read_sample(folder: "RunFolder") -> RunSample | None:
             error = Unfit(name, f"are not rising positions among {n_images} images")
             raise files.SAMPLE.damaged(folder.sample_file, error)
     kinds = {"i": np.int64, "f": np.float32}
-    return RunSample(**{name: each.astype(kinds[each.dtype.kind]) for name, each in arrays.items()})
+    return RunSample(
+        **{
+            each.name: arrays[each.name].astype(kinds[arrays[each.name].dtype.kind])
+            for each in fields(RunSample)
+        }
+    )

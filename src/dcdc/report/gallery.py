@@ -14,7 +14,8 @@ from PIL import Image
 from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
-from dcdc.report.facts import ClusterFacts
+from dcdc.metrics.health import OUTLIER
+from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode
 from dcdc.report.themes import Theme
@@ -23,7 +24,7 @@ MAX_CLUSTERS = 30
 BY_CHANCE = 10
 PER_CLUSTER = 8
 UNCERTAIN_PER_CLUSTER = 6
-UNCERTAIN = 24  # of the whole set
+UNCERTAIN = OUTLIERS = 24  # of the whole set
 # Of each cluster beyond MAX_CLUSTERS, smaller and by script.
 LATER_BY_CHANCE, LATER, LATER_UNCERTAIN = 5, 4, 3
 SIDE = 96  # pixels; larger images are made smaller
@@ -75,9 +76,18 @@ def once(positions: list[int], images: Pictures | None, n_most: int) -> list[int
     return list(seen.values())[:n_most]
 
 
-def most_uncertain_images(certainty: NDArray[np.float64], n_most: int = UNCERTAIN) -> list[int]:
+def most_uncertain_images(facts: RunFacts, n_most: int = UNCERTAIN) -> list[int]:
     """Positions of the images of the whole set whose cluster is least clear."""
-    return [int(position) for position in np.argsort(certainty, kind="stable")[:n_most]]
+    order = np.argsort(facts.certainty, kind="stable")
+    inside = order[facts.assignments[order] != OUTLIER]
+    return [int(position) for position in inside[:n_most]]
+
+
+def outliers_to_show(facts: RunFacts) -> list[int]:
+    """Positions of images that belong to no cluster, spread evenly over the set."""
+    found = facts.outliers
+    step = max(1, -(-len(found) // OUTLIERS))
+    return [int(position) for position in found[::step]]
 
 
 def gallery_heading(clusters: list[ClusterFacts]) -> str:
@@ -110,9 +120,9 @@ def thumbnail_uri(image: NDArray[np.uint8], side: int = SIDE) -> str:
 
 
 def tile(image: NDArray[np.uint8], side: int = SIDE) -> NDArray[np.uint8]:
-    """An image (H x W x C) at side x side x 3."""
+    """An image (H x W x C) at `side` x `side` x 3."""
     picture = as_picture(image).convert("RGB")
-    coarse = is_coarse(picture.width)
+    coarse = picture.width < side // 2
     method = Image.Resampling.NEAREST if coarse else Image.Resampling.LANCZOS
     return np.asarray(picture.resize((side, side), method))
 

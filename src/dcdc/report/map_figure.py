@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from dcdc.metrics.health import OUTLIER
 from dcdc.report.matching import matched_order, natural_order, short
 from dcdc.report.themes import Theme
 
@@ -143,6 +144,8 @@ def _styles(
         colour = colours[number]
         by_cluster[cluster] = (colour, _MARKERS[times_used[colour] % len(_MARKERS)])
         times_used[colour] += 1
+    if OUTLIER in by_cluster:
+        by_cluster[OUTLIER] = (theme.muted, "X")
     if targets is None:
         return by_cluster, {}
     order = matched_order(targets, assignments)

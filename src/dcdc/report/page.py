@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcdc.data.pictures import FilePictures, Pictures, missing_pictures, pictures_of
+from dcdc.metrics.hierarchy import Hierarchy
 from dcdc.metrics.provenance import mark, of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
@@ -33,8 +34,10 @@ from dcdc.report.gallery import (
     is_coarse,
     most_uncertain_images,
     once,
+    outliers_to_show,
     printed_images,
 )
+from dcdc.report.hierarchy_figure import draw_hierarchy, hierarchy_of, rows_of, steps_of
 from dcdc.report.map_figure import draw_map
 from dcdc.report.map_layout import layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data
@@ -81,6 +84,7 @@ def render_page(
     agreement: float | None = None,
     answers: str = "",
     n_edits: int = 0,
+    hierarchy: Hierarchy | None = None,
 ) -> str:
     """`pictures` by the stem of their files; `no_gallery` says why there is none; `larger`: the
     images at a size for galleries, where there is a better one than that of `images`;
@@ -91,7 +95,7 @@ def render_page(
     confusion = _confusion(facts)
     later = later_images(facts, in_use, images) if images is not None else {}
     gallery = gallery_rows(facts, in_use, images, larger)
-    least_clear = most_uncertain_images(facts.certainty, 2 * UNCERTAIN)
+    least_clear = most_uncertain_images(facts, 2 * UNCERTAIN)
     uncertain = thumbnails(facts, larger, once(least_clear, images, UNCERTAIN))
     data = page_data(
         facts,
@@ -133,6 +137,8 @@ def render_page(
         confusion=None if confusion is None else _confusion_rows(confusion),
         confusion_clusters=[] if confusion is None else confusion.clusters,
         uncertain=uncertain,
+        outliers=thumbnails(facts, larger, outliers_to_show(facts)),
+        steps=[] if hierarchy is None else steps_of(hierarchy),
         n_edits=n_edits,
         skipped=facts.skipped[:MAX_SKIPPED],
         n_more_skipped=max(0, len(facts.skipped) - MAX_SKIPPED),
@@ -160,9 +166,11 @@ def _headline(
     if n_in_use < facts.n_clusters:
         n_clusters += f" ({n_in_use} in use)"
     scores = metrics["scores"] or {}
+    n_outliers = len(facts.outliers)
     return [
         (facts.things, f"{metrics['n_images']:,}"),
         ("clusters", n_clusters),
+        *([("in no cluster", f"{n_outliers:,}")] if n_outliers else []),
         *((_SCORE_COLUMNS[key], f"{scores[key]:.3f}") for key in _SCORE_COLUMNS if key in scores),
         ("softmax share", f"{facts.confidence.mean():.3f}"),
         *([] if agreement is None else [("neighbours agree", f"{agreement:.3f}")]),
@@ -257,6 +265,11 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         points = MapPoints(sample.rows, layouts)
         pictures |= _sample_pictures(folder, facts, sample, points)
     images, no_gallery = pictures_for(facts, image_set)
+    hierarchy = hierarchy_of(folder, facts, sample)
+    if hierarchy is not None and len(hierarchy.joins) > 1:
+        rows = rows_of(hierarchy, clusters, facts.cluster_names)
+        draw_tree = partial(draw_hierarchy, hierarchy, rows, images)
+        pictures["hierarchy"] = write_picture(draw_tree, folder.figures, "hierarchy")
     larger = None
     if images is not None:
         # The page shows the images themselves; the figure is for print.
@@ -273,6 +286,7 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         agreement=agreement,
         answers=answers.digest,
         n_edits=len(folder.read_edits(answers).made),
+        hierarchy=hierarchy,
     )
     write_text(folder.report_file, page)
     return folder.report_file

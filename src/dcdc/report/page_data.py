@@ -13,7 +13,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.data.pictures import Pictures
-from dcdc.report.confusion_figure import Confusion
+from dcdc.metrics.health import OUTLIER
+from dcdc.report.confusion_figure import NONE, Confusion
 from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.gallery import is_coarse
 from dcdc.report.map_layout import on_grid
@@ -145,8 +146,14 @@ def _confusion(confusion: Confusion, classes: list[str]) -> dict[str, Any]:
     return {
         "classes": [classes.index(name) for name in confusion.classes],
         # The last column may be of all that are left.
-        "clusters": [int(name) if name.isdecimal() else None for name in confusion.clusters],
+        "clusters": [_number(name) for name in confusion.clusters],
     }
+
+
+def _number(name: str) -> int | None:
+    if name == NONE:
+        return OUTLIER
+    return int(name) if name.isdecimal() else None
 
 
 def _rounded(values: Iterable[float]) -> list[float]:

@@ -9,6 +9,7 @@ from dcdc.data.found_again import find_again
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import FilePictures, Pictures, original_pictures
 from dcdc.errors import InputError
+from dcdc.metrics.health import OUTLIER
 from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.gallery import (
     BY_CHANCE,
@@ -113,7 +114,9 @@ def _thumbnail(facts: RunFacts, image: NDArray[np.uint8] | None, position: int) 
     says = f"{short_name(facts.names[position])}, share {facts.confidence[position]:.2f}"
     if facts.targets is not None:
         says += f", {facts.class_word} {facts.targets[position]}"
-    captions = [f"cluster {facts.assignments[position]}, {facts.confidence[position]:.2f}"]
+    cluster = facts.assignments[position]
+    where = "no cluster" if cluster == OUTLIER else f"cluster {cluster}"
+    captions = [f"{where}, {facts.confidence[position]:.2f}"]
     if facts.runner_up is not None and facts.runner_up_confidence is not None:
         second = f"{facts.runner_up[position]}, {facts.runner_up_confidence[position]:.2f}"
         says += f", next cluster {second}"

@@ -40,12 +40,27 @@ def command(facts: RunFacts) -> str | None:
     """
     if not facts.source:
         return None
+    if "features_of" in facts.metrics:
+        return _regrouping(facts)
     settings = [
         f"--set {shlex.quote(f'{key}={setting_text(value)}')}"
         for key, value in facts.config.items()
         if key != "data.source"
     ]
     first = f"dcdc fit {shlex.quote(facts.source)} --run {shlex.quote(str(_beside(facts.path)))}"
+    return " \\\n  ".join([first, *settings])
+
+
+def _regrouping(facts: RunFacts) -> str:
+    """Of a run whose backbone another one has trained."""
+    run = shlex.quote(str(facts.metrics["features_of"]))
+    first = f"dcdc fit --run {run} --clusters {facts.n_clusters}"
+    kept = ("sizes", "outliers", "heads.", "network.sub_heads", "train.seed", "train.threads")
+    settings = [
+        f"--set {shlex.quote(f'{key}={setting_text(value)}')}"
+        for key, value in facts.config.items()
+        if key.startswith(kept)
+    ]
     return " \\\n  ".join([first, *settings])
 
 

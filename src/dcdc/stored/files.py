@@ -32,7 +32,7 @@ CONFIG = StoredJson(
     Record(
         {},
         {
-            "n_clusters": Maybe(Whole()),
+            **{"n_clusters": Maybe(Whole()), "sizes": Anything(), "outliers": Flag()},
             **{section: MapOf(Anything()) for section in ("data", "network", "augment", "train")},
             "phases": ListOf(Anything()),
             **{"method": Text(), "seed": Whole(), "settings": MapOf(Anything())},
@@ -76,6 +76,7 @@ METRICS = StoredJson(
             **{"torch": Text(), "scikit-learn": Text(), "commit": Maybe(Text())},
             **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
             "processes": Whole(1),
+            **{"features_of": Text(), "n_outliers": Whole()},
         },
     ),
     f"{_RESTORE}; if you edited it, take its checksum out",
@@ -112,6 +113,24 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
+HIERARCHY = StoredJson(
+    "hierarchy.json",
+    Record(
+        {
+            "n_clusters": Whole(2),
+            "joins": ListOf(
+                Record(
+                    {
+                        **{"first": Whole(), "second": Whole()},
+                        **{"distance": Number(), "n_images": Whole(2)},
+                    }
+                )
+            ),
+        }
+    ),
+    _MADE_AGAIN,
+)
+"""Which clusters join first as their number falls: dcdc.metrics.hierarchy."""
 _IMAGES = ListOf(Row((Whole(), Text())))
 _EDITED = Record({"images": _IMAGES})
 EDITS = StoredJson(
@@ -176,6 +195,7 @@ SAMPLE = StoredArrays(
         **{"assign": Array("f", ("n", "K")), "view_rows": Array("i", ("v",))},
         "view_assign": Array("f", ("v", "K")),
         "view_assign_perturbed": Array("f", ("v", "K")),
+        "vouch": Array("i", ("n",), is_needed=False),
     },
     "remove it, or make it again by dcdc report",
 )
@@ -235,7 +255,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(FEATURES, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
+        *(NUMBER, HIERARCHY, FEATURES, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from dcdc.engine.k_means import directions, nearest_centre, some_rows
+from dcdc.engine.k_means import nearest_centre, some_rows
+from dcdc.metrics.directions import directions
 
 FEWEST_IMAGES = 4
 MOST_PARTS = 8

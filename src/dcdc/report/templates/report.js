@@ -4,6 +4,7 @@ const names = new Map(Object.entries(data.names));
 const cards = [...document.querySelectorAll(".cluster")];
 const numberOf = (card) => card.dataset.cluster;
 const called = (number) => {
+  if (number < 0) return text("none");
   const name = names.get(String(number));
   return text(name ? number + " · " + name : String(number));
 };
@@ -101,7 +102,7 @@ function drawMap(pile) {
   const n = pile.name.length;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const few = () => data.colours[dark.matches ? "dark" : "light"];
-  const colour = (group) => count() <= few().length ? few()[group]
+  const colour = (group) => group < 0 ? "#888" : count() <= few().length ? few()[group]
     : `hsl(${(group * 137.5) % 360} ${60 + (group % 2) * 20}% ${[50, 38, 62][group % 3]}%)`;
   const pins = new Set();
   let by = "cluster", alone = null, hovered = -1, zoom = 1, middle = [.5, .5], wide = 1, high = 1;

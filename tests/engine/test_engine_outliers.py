@@ -1,0 +1,65 @@
+"""Outliers among training images: those of no large group vouch for nobody."""
+
+import numpy as np
+import pytest
+
+from dcdc.engine.joined_groups import joined_groups
+from dcdc.engine.out_of_distribution import out_of_distribution_score_of
+from dcdc.engine.outliers import score_among, scores_among
+
+
+def mixture(sizes: list[int], width: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Clouds far apart, of so many rows each; and the number of each row's cloud."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    middles = 8 * np.eye(len(sizes), width)
+    return (middles[labels] + random.normal(size=(len(labels), width))).astype(np.float32), labels
+
+
+def flagged(features: np.ndarray, n_clusters: int, sizes="equal") -> np.ndarray:
+    known, vouch = score_among(features, n_clusters, sizes, seed=0)
+    return scores_among(known, features, vouch) > 1
+
+
+def test_a_group_that_is_too_small_for_a_cluster_is_outside():
+    """Each of its images has others like it: the plain score takes them for ordinary."""
+    features, labels = mixture([100, 100, 100, 30])
+    plain = out_of_distribution_score_of(features).own_scores() > 1
+    assert plain[labels == 3].mean() < 0.2
+    found = flagged(features, 3)
+    assert found[labels == 3].mean() > 0.95
+    assert found[labels < 3].mean() < 0.03
+
+
+def test_single_images_are_outside():
+    features, _ = mixture([100, 100, 100])
+    random = np.random.default_rng(5)
+    strangers = 20 * random.normal(size=(9, 12)).astype(np.float32)
+    found = flagged(np.concatenate([features, strangers]), 3)
+    assert found[300:].all()
+    assert found[:300].mean() < 0.03
+
+
+def test_where_clusters_may_be_small_a_small_group_is_one():
+    features, labels = mixture([100, 100, 40])
+    assert flagged(features, 3, "free")[labels == 2].mean() < 0.2
+    assert flagged(features, 2)[labels == 2].mean() > 0.9
+
+
+def test_without_outliers_few_are_called_so():
+    features, _ = mixture([100, 100, 100, 100])
+    assert flagged(features, 4).mean() < 0.03
+
+
+def test_joined_groups_are_the_clusters():
+    features, labels = mixture([150, 60, 15])
+    found = joined_groups(features, 3, "free", seed=0)
+    assert len({(a, b) for a, b in zip(found, labels, strict=True)}) == 3
+    assert joined_groups(features[:10], 3, "equal", seed=0).max() <= 2
+
+
+@pytest.mark.parametrize("n_rows", [3, 19])
+def test_of_few_images_nothing_is_told(n_rows):
+    known, vouch = score_among(mixture([n_rows])[0], 2, "equal", seed=0)
+    assert known is None
+    assert len(vouch) == n_rows
