@@ -24,11 +24,14 @@ from dcdc.config import (
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.edits import OUTSIDE
 from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.sample import Sample, take_sample
+from dcdc.engine.settled import said
+from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
@@ -76,6 +79,7 @@ def run(
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
     number: ClusterNumber | None = None,
+    taught: Taught | None = None,
     processes: Processes = ALONE,
 ) -> RunResult:
     """Trains, answers and writes the run folder; without a folder nothing is written.
@@ -83,7 +87,8 @@ def run(
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
     network begins with; `baselines` are scored beside, by their titles; `number` tells the report
-    how it was found. Of several `processes` all call this, and the first alone gives a folder.
+    how it was found; `taught` is what people said of the images, for a run that learns from it
+    (dcdc.refining). Of several `processes` all call this, and the first alone gives a folder.
     """
     with ExitStack() as held:
         if folder is not None:
@@ -99,6 +104,7 @@ def run(
             weights,
             keep_finished,
             number,
+            taught,
             processes,
         )
 
@@ -113,6 +119,7 @@ def _run(
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
     number: ClusterNumber | None,
+    taught: Taught | None,
     processes: Processes,
 ) -> RunResult:
     if folder is not None and resume:
@@ -123,7 +130,10 @@ def _run(
     def begin() -> None:
         """In the folder, when nothing refuses the run any more."""
         if folder is not None:
-            (folder.write_config if resume else folder.begin)(to_mapping(config))
+            if resume:
+                folder.write_config(to_mapping(config))
+            else:
+                folder.begin(to_mapping(config), taught)
             keep_files(config.network.backbone, folder.backbone)
             if number is not None:
                 folder.write_number(asdict(number))
@@ -131,7 +141,7 @@ def _run(
                 folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
 
     try:
-        training = build_training(config, image_set, observer, path, processes, weights)
+        training = build_training(config, image_set, observer, path, processes, weights, taught)
     except Interrupted:  # while features were computed, with which it goes on
         begin()
         raise
@@ -163,6 +173,8 @@ def _run(
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
     assigned = training.model.assign_store(training.store)
+    if taught is not None:
+        assigned = assigned._replace(said=said(assigned.probabilities, taught))
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -178,12 +190,17 @@ def _run(
     }
     if processes.size > 1:
         metrics["processes"] = processes.size
+    if taught is not None:
+        metrics["refined"] = _refined(taught, assigned)
     history = folder.read_history() if folder else trainer.history
     training.model.metrics = metrics
 
     sample = None
     if processes.all_reduce_max(folder is not None):
-        sample = _sample(config, training.model, training.store)
+        store = training.store
+        if config.trains_heads_alone:  # whose perturbed copies are looked at, too
+            store = open_data(config, training.model, image_set, observer)
+        sample = _sample(config, training.model, store)
 
     def write() -> None:
         if processes.is_first:
@@ -314,16 +331,31 @@ def read_config(folder: RunFolder) -> RunConfig:
         raise InputError(f"{folder.config_file}: {error}") from None
 
 
+def _refined(taught: Taught, assigned: Assigned) -> dict[str, Any]:
+    """What the run came from, what it was taught, and how much of it the network has learnt."""
+    rows = taught.labelled
+    own = assigned.probabilities[rows].argmax(axis=1)
+    return {
+        "source": taught.source,
+        "answers": taught.answers,
+        "edits": dict(taught.counts),
+        "labelled": len(rows),
+        "learnt": int((own == taught.clusters[rows]).sum()),
+        "outside": len(taught.outside),
+    }
+
+
 def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:
-    targets = image_set.targets
+    targets, assignments = image_set.targets, assigned.assignments
+    inside = assignments != OUTSIDE
     return {
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
         **_shape(image_set),
         "backbone": backbone_of(config),
-        "scores": None if targets is None else score(targets, assigned.assignments),
-        "health": partition_health(assigned.probabilities).to_dict(),
+        "scores": None if targets is None else score(targets[inside], assignments[inside]),
+        "health": partition_health(assigned.probabilities, assignments).to_dict(),
     }
 
 

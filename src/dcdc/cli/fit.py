@@ -18,11 +18,11 @@ from dcdc.cli.arguments import (
     name_of_source,
     number_of_clusters,
 )
-from dcdc.cli.console import note, note_pairs, print_scores, say
+from dcdc.cli.console import note, note_pairs
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.fit_result import show_result
 from dcdc.cli.sorted_files import CopyTo, LinkTo, check_sorting_of, read_sorting, sort_run
 from dcdc.cli.tensorboard import require_tensorboard, writing_events
-from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted, PeerLostError
 from dcdc.runtime.launch import job_of, read_launch
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
-    from dcdc.run import Baseline, RunResult
+    from dcdc.refining import Begun
+    from dcdc.run import Baseline
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
 
@@ -277,6 +278,7 @@ def _resume(
 ) -> None:
     from dcdc.prepare.overrides import again
     from dcdc.prepare.prepare_run import config_of_first
+    from dcdc.refining import Begun, begun
     from dcdc.run import read_config
 
     def decide() -> "RunConfig":
@@ -292,7 +294,8 @@ def _resume(
         parts = error.parts()
         problem = f"{run_path / 'config.json'} names images that cannot be read: {error.problem}"
         raise type(error)(**{**parts, "problem": problem}) from None
-    _train(config, images, folder, run_path, True, manner)
+    learnt = Begun() if folder is None else begun(folder)
+    _train(config, images, folder, run_path, True, manner, begun=learnt)
 
 
 def _train(
@@ -304,6 +307,7 @@ def _train(
     manner: "_Manner",
     expected: "Duration | None" = None,
     number: "ClusterNumber | None" = None,
+    begun: "Begun | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.progress import watching
@@ -328,6 +332,7 @@ def _train(
                 observer=observer,
                 baselines=_baselines(manner.methods),
                 number=number,
+                **({} if begun is None else begun._asdict()),
                 processes=manner.processes,
             )
     except Interrupted as stopped:
@@ -344,7 +349,7 @@ def _train(
         from dcdc.report import write_report
 
         report_file = write_report(folder, image_set)
-    _show(result, folder, report_file)
+    show_result(result, folder, report_file)
     if manner.sorting is not None and files is not None:
         sort_run(folder, files, manner.sorting, quiet=manner.quiet)
 
@@ -452,28 +457,3 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
             f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
             f"{prepared.recipe} lists all)"
         )
-
-
-def _show(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.metrics.provenance import mark
-
-    metrics = result.metrics
-    marked = mark(metrics["backbone"])
-    if metrics["scores"]:
-        print_scores({**metrics["baselines"], "DCDC": metrics["scores"]}, marked)
-    else:
-        say("no targets, so no ACC, NMI or ARI")
-        if marked is not None:
-            say(marked)
-    health = metrics["health"]
-    say(
-        f"{health['active_clusters']} of {metrics['n_clusters']} clusters in use, sizes "
-        f"{min(health['sizes'])} to {max(health['sizes'])}, mean confidence "
-        f"{health['mean_confidence']:.2f}"
-    )
-    say(
-        f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
-        f"{metrics['device']}"
-    )
-    say(f"run folder: {folder.path}")
-    say(f"report:     {report_file or f'dcdc report {folder.path}'}")

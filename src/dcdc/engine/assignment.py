@@ -11,7 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dcdc.engine.edits import OUTSIDE
 from dcdc.networks import ClusteringNetwork, NetworkOutput
+
+UNSAID = -2
+"""The cluster of images that nobody spoke of."""
 
 _PARTS_JOINED = 32
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
@@ -20,22 +24,35 @@ _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 class Assigned(NamedTuple):
     probabilities: np.ndarray
     """N x K float32, rows sum to 1."""
+    said: np.ndarray | None = None
+    """N: the clusters that people settled, OUTSIDE or UNSAID (dcdc.engine.settled)."""
 
     @property
     def assignments(self) -> np.ndarray:
-        """N int64: the arg-max of each row."""
-        return np.asarray(self.probabilities.argmax(axis=1))
+        """N int64: the arg-max of each row, but where people settled it."""
+        own = np.asarray(self.probabilities.argmax(axis=1))
+        return own if self.said is None else np.where(self.said == UNSAID, own, self.said)
 
     @property
     def confidence(self) -> np.ndarray:
-        return np.asarray(self.probabilities.max(axis=1))
+        """N float32: the share of each image's cluster; of an image of none, the highest."""
+        if self.said is None:
+            return np.asarray(self.probabilities.max(axis=1))
+        return np.take_along_axis(self.probabilities, self._first()[:, None], axis=1)[:, 0]
+
+    def _first(self) -> np.ndarray:
+        """N: each image's cluster; of an image of none, the arg-max."""
+        found = self.assignments
+        return np.where(found == OUTSIDE, self.probabilities.argmax(axis=1), found)
 
     def runner_up(self) -> tuple[np.ndarray, np.ndarray]:
-        """N int64 and N float32: the cluster that came second, and its share. Needs K > 1."""
+        """N int64 and N float32: the best cluster beside each image's own, and its share. Needs
+        K > 1."""
         second, shares = [], []
+        first = self._first()[:, None]
         for start in range(0, len(self.probabilities), _ROWS_AT_ONCE):
             rows = self.probabilities[start : start + _ROWS_AT_ONCE].copy()
-            np.put_along_axis(rows, rows.argmax(axis=1)[:, None], -1, axis=1)
+            np.put_along_axis(rows, first[start : start + _ROWS_AT_ONCE], -1, axis=1)
             second.append(rows.argmax(axis=1))
             shares.append(rows.max(axis=1))
         return np.concatenate(second), np.concatenate(shares)

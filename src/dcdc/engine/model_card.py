@@ -5,7 +5,14 @@ from pathlib import PurePath
 from typing import Any
 
 from dcdc.counted import counted
-from dcdc.metrics.provenance import is_pretrained, manner, of_vectors, trained_on, weights
+from dcdc.metrics.provenance import (
+    is_pretrained,
+    manner,
+    of_vectors,
+    taught_by_people,
+    trained_on,
+    weights,
+)
 from dcdc.networks.feature_vectors import VECTORS
 
 _TAGS = ("image-clustering", "deep-clustering", "contrastive-learning", "unsupervised")
@@ -32,7 +39,8 @@ def model_card(
     n_clusters, has_vectors = config["n_clusters"], config["network"]["backbone"] == VECTORS
     backbone = (metrics or {}).get("backbone")
     what, one = ("vectors", "A vector") if has_vectors else ("images", "An image")
-    without = "" if is_pretrained(backbone) or has_vectors else "without labels "
+    refined = (metrics or {}).get("refined")
+    without = "" if is_pretrained(backbone) or has_vectors or refined else "without labels "
     parts = [
         f"{_front_matter(backbone)}\n# {_plain(title)}",
         f"Groups {_what(config)} into {n_clusters} clusters, found {without}by Doubly Contrastive "
@@ -110,7 +118,10 @@ def _data(config: Mapping[str, Any], metrics: Mapping[str, Any] | None) -> str:
     source = public_source(config["data"]["source"]) or "arrays in memory"
     what = "vectors" if config["network"]["backbone"] == VECTORS else "images"
     counted = f", {metrics['n_images']:,} {what}" if metrics and "n_images" in metrics else ""
-    return f"## Data\n\n{_plain(source)}{counted}. No label of theirs took part in the training."
+    taught = "No label of theirs took part in the training."
+    if metrics and metrics.get("refined"):
+        taught = f"The model {taught_by_people(metrics['refined'])}."
+    return f"## Data\n\n{_plain(source)}{counted}. {taught}"
 
 
 def _scores(metrics: Mapping[str, Any] | None) -> str:

@@ -184,6 +184,9 @@ class TrainedModel:
         config, metrics = _public(self.config), self.metrics
         if metrics is not None and metrics.get("backbone"):
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
+        if metrics is not None and metrics.get("refined"):
+            told = metrics["refined"]
+            metrics = {**metrics, "refined": {**told, "source": Path(told["source"]).name}}
         found = self.found_backbone or self.config["network"]["backbone"]
         card = model_card(title, loading, config, metrics, self.names)
         features = self.training_features()

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dcdc.errors import InputError
-from dcdc.metrics.provenance import mark, short_name
+from dcdc.metrics.provenance import short_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities_side_by_side, sorted_affinities
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
@@ -113,7 +113,9 @@ class ComparedRun:
     @property
     def sizes(self) -> list[int]:
         """Images of each cluster, largest first."""
-        counts = np.bincount(self.facts.assignments, minlength=self.facts.n_clusters)
+        counts = np.bincount(
+            self.facts.assignments[self.facts.is_inside], minlength=self.facts.n_clusters
+        )
         return sorted(counts.tolist(), reverse=True)
 
 
@@ -190,7 +192,7 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
         shapes = [each.metrics.get("image_shape") for each in (ours, theirs)]
         if shapes[0] != shapes[1] and None not in shapes:  # feature vectors have none
             found.append(f"{between} saw the images at different sizes.")
-        if mark(ours.backbone) != mark(theirs.backbone):
+        if ours.origin != theirs.origin:
             found.append(
                 f"{between} have features of other origin: {_origin(first)}; {_origin(run)}."
             )
@@ -198,11 +200,11 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
 
 
 def _origin(run: ComparedRun) -> str:
-    return f"{run.name} {mark(run.facts.backbone) or 'from scratch'}"
+    return f"{run.name} {run.facts.origin or 'from scratch'}"
 
 
 def _is_marked(runs: Sequence[ComparedRun]) -> bool:
-    return any(mark(run.facts.backbone) for run in runs)
+    return any(run.facts.origin for run in runs)
 
 
 def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
@@ -211,10 +213,10 @@ def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
     by_origin: dict[str | None, list[Mapping[str, float]]] = {}
     for run in runs:
         scores = run.facts.metrics["scores"] or {}
-        by_origin.setdefault(mark(run.facts.backbone), []).append(scores)
+        by_origin.setdefault(run.facts.origin, []).append(scores)
     rows = []
     for run in runs:
-        every = by_origin[mark(run.facts.backbone)]
+        every = by_origin[run.facts.origin]
         column = {key: [scores[key] for scores in every if key in scores] for key in SCORES}
         metrics = run.facts.metrics
         scores = metrics["scores"] or {}

@@ -30,7 +30,8 @@ class Confusion:
 
 def match(facts: RunFacts) -> Confusion:
     assert facts.targets is not None
-    order = matched_order(facts.targets, facts.assignments)
+    inside = facts.is_inside
+    order = matched_order(facts.targets[inside], facts.assignments[inside])
     labels = [str(cluster) for cluster in order.clusters]
     table = order.table
     if len(labels) > _MAX_COLUMNS:

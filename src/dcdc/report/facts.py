@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.engine.edits import OUTSIDE
 from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
-from dcdc.metrics.provenance import of_vectors
+from dcdc.metrics.provenance import of_vectors, origin
 from dcdc.metrics.scores import cluster_purity
 from dcdc.runtime.csv_text import unguarded
 from dcdc.stored import files
@@ -44,10 +45,22 @@ class RunFacts:
 
     @property
     def certainty(self) -> NDArray[np.float64]:
-        """How far the first choice leads, or its confidence where the second is not known."""
-        if self.runner_up_confidence is None:
-            return self.confidence
-        return self.confidence - self.runner_up_confidence
+        """How far the first choice leads, or its confidence where the second is not known; infinite
+        of images that belong to none."""
+        lead = self.confidence
+        if self.runner_up_confidence is not None:
+            lead = lead - self.runner_up_confidence
+        return np.where(self.is_inside, lead, np.inf)
+
+    @property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """N: whether an image is in some cluster."""
+        return np.not_equal(self.assignments, OUTSIDE)
+
+    @property
+    def origin(self) -> str | None:
+        """What marks the run's figures."""
+        return origin(self.metrics)
 
     @property
     def n_clusters(self) -> int:
@@ -134,7 +147,7 @@ def _require_fit(folder: "RunFolder", table: "pa.Table", metrics: Mapping[str, A
     problem = None
     if table.num_rows != n_images:
         problem = f"{table.num_rows} images, {folder.metrics_file.name} {n_images}"
-    elif clusters.min() < 0 or clusters.max() >= n_clusters:
+    elif clusters.min() < OUTSIDE or clusters.max() >= n_clusters:
         problem = f"clusters {clusters.min()} to {clusters.max()}, of {n_clusters} that there are"
     elif not np.isfinite(table["confidence"].to_numpy()).all():
         problem = "confidences that are no numbers"
@@ -180,12 +193,13 @@ def clusters_of(
 ) -> list[ClusterFacts]:
     """Every cluster, the empty ones too; largest first, equal sizes by number."""
     order = np.lexsort((-confidence, assignments))
+    order = order[assignments[order] != OUTSIDE]
     bounds = np.searchsorted(assignments[order], np.arange(1, n_clusters))
     purity: dict[int, float] = {}
     main_class: dict[int, str] = {}
     if targets is not None:
-        purity = cluster_purity(targets, assignments)
-        pairs = pair_labels(targets, assignments)
+        purity = cluster_purity(targets[order], assignments[order])
+        pairs = pair_labels(targets[order], assignments[order])
         winners = pairs.table.argmax(axis=0)
         main_class = {
             cluster: pairs.classes[row]
