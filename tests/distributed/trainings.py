@@ -60,6 +60,12 @@ TRAININGS: dict[str, dict] = {
         **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
         "discriminate.warmup_epochs": 0.5,
     },
+    "frozen heads": {
+        "phases": ("frozen_heads", "self_label"),
+        **{"frozen_heads.epochs": 5, "frozen_heads.batch_size": 17, "frozen_heads.n_heads": 3},
+        **{"frozen_heads.neighbours": 3, "frozen_heads.learning_rate": 1e-3},
+        **{"self_label.epochs": 5, "self_label.batch_size": 18, "self_label.threshold": 0.3},
+    },
     "relate": {
         "phases": ("relate",),
         **{"relate.epochs": 5, "relate.batch_size": 17, "relate.n_passes": 2},

@@ -102,6 +102,8 @@ def test_a_streamed_set_is_captured_from_an_image_buffer(tiny_config, tiny_set, 
         (True, "discriminate"),
         (False, "relate"),
         (True, "relate"),
+        (False, "frozen_heads"),
+        (True, "frozen_heads"),
     ],
 )
 def test_three_phases_with_partners_end_as_the_eager_ones(tiny_config, tiny_set, streamed, first):

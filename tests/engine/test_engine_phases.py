@@ -418,6 +418,25 @@ def test_discrimination_goes_on_in_the_middle_with_its_centres_and_labels(
     assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
 
 
+def test_heads_on_frozen_features_go_on_in_the_middle(config, tiny_set, tmp_path):
+    own = {"frozen_heads.epochs": 2, "frozen_heads.batch_size": 16, "frozen_heads.n_heads": 2}
+    phases = {"phases": ("frozen_heads", SELF_LABEL), "frozen_heads.neighbours": 3}
+    config = with_values(config, phases | own | {"self_label.epochs": 1})
+    whole = trainer(config, tiny_set)
+    before = {name: t.clone() for name, t in whole.network.backbone.state_dict().items()}
+    with pytest.raises(Interrupted):  # in the second of its epochs
+        trainer(config, tiny_set, tmp_path, Stopper(after=4)).train()
+    whole.train()
+    resumed = trainer(config, tiny_set, tmp_path)
+    assert resumed.resume()
+    assert resumed.context.state.keys() == {"neighbours"}
+    now = resumed.network.backbone.state_dict()
+    assert all(torch.equal(now[name], t) for name, t in before.items())
+    resumed.train()
+    assert same(resumed, whole)
+    assert plain(read_history(tmp_path / "history.jsonl")) == plain(whole.history)
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_an_ema_target_begins_with_the_weights_that_training_begins_with(
     byol_config, tiny_set, given, monkeypatch

@@ -42,6 +42,26 @@ def test_gradients_are_those_of_a_plain_convolution(layers):
         assert torch.equal(ours, plain)
 
 
+def test_in_half_precision_weights_and_gradients_are_turned_as_layer_by_layer(layers):
+    images = torch.randn(5, 3, 9, 9)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = gradients(layers, images, WeightGradientStream())
+        wanted = gradients(layers, images)
+    for ours, plain in zip(found, wanted, strict=True):
+        assert ours.dtype == plain.dtype
+        assert torch.equal(ours, plain)
+
+
+def test_a_weight_that_changed_is_turned_again(layers):
+    stream, images = WeightGradientStream(), torch.randn(5, 3, 9, 9)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        gradients(layers, images, stream)
+        with torch.no_grad():
+            layers[1].weight.mul_(2)
+        found, wanted = gradients(layers, images, stream), gradients(layers, images)
+    assert torch.equal(found[0], wanted[0])
+
+
 def test_a_layer_used_twice_sums_its_gradients():
     torch.manual_seed(0)
     layer = Convolution(4, 4, 3)

@@ -60,6 +60,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
         "contrast": "dcdc.phases.contrast:Contrast",
         "byol": "dcdc.phases.byol:Byol",
         "discriminate": "dcdc.phases.discriminate:Discriminate",
+        "frozen_heads": "dcdc.phases.frozen_heads:FrozenHeads",
         "heads": "dcdc.phases.heads:Heads",
         "refine": "dcdc.phases.refine:Refine",
         "relate": "dcdc.phases.relate:Relate",

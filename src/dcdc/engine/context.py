@@ -24,6 +24,8 @@ class TrainingContext:
     observer: Observer
     state: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase keeps, by name; emptied when the next one begins."""
+    made: dict[str, Tensor] = field(default_factory=dict)
+    """What the running phase can make again, by name, and so is in no checkpoint."""
     taught: Taught | None = None
     """What people said of the images, where a run is to learn from it."""
 

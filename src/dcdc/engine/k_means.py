@@ -16,6 +16,9 @@ MOST_DIRECTIONS = 64
 STARTS = 20
 """Of K-Means for one head. Several heads have one start each: they are to differ, and the loss
 chooses among them later."""
+_BALANCED_ROUNDS, _SINKHORN_ROUNDS = 20, 20
+_SOFTNESS = 0.05
+"""Of shares: a cosine that is so much lower has a third of the share."""
 
 
 def k_means_centres(
@@ -74,3 +77,31 @@ def some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarr
     if n_images <= most:
         return np.arange(n_images)
     return np.sort(random.choice(n_images, most, replace=False))
+
+
+def balanced_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """K x D of length 1: K-Means by cosine whose clusters all have the same size, from `centres`.
+
+    Each round shares the images (N x D, of length 1) out evenly, by optimal transport with
+    entropy (Sinkhorn's iteration), as self-labelling does (Asano et al., 2020). Plain K-Means
+    leaves images that are like nothing in particular to one cluster, which then is too large.
+    """
+    found = _unit(centres)
+    with library_threads():
+        for _ in range(_BALANCED_ROUNDS):
+            found = _unit(_even_shares(points @ found.T).T @ points)
+    return found
+
+
+def _even_shares(cosines: np.ndarray) -> np.ndarray:
+    """N x K: of each image in each cluster; rows sum to 1, columns to about N / K."""
+    away = (cosines - cosines.max(axis=1, keepdims=True)).astype(np.float64)
+    shares = np.exp(away / _SOFTNESS)
+    for _ in range(_SINKHORN_ROUNDS):
+        shares /= np.maximum(shares.sum(axis=0), 1e-300)
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray(shares.astype(cosines.dtype))
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12))

@@ -19,12 +19,15 @@ MOST_CANDIDATES = {"cpu": 25_000, "cuda": 100_000, "mps": 25_000}
 """Images among which the neighbours of more images are looked for."""
 
 
-def find_neighbours(model: TrainedModel, store: Store, k: int) -> Tensor:
-    """N x k, of all images of the store by the features that they have now; of several processes
-    the first looks for them."""
+def find_neighbours(
+    model: TrainedModel, store: Store, k: int, features: np.ndarray | None = None
+) -> Tensor:
+    """N x k, of all images of the store by the features that they have now, which may be given; of
+    several processes the first looks for them."""
     if len(store) > MOST_CANDIDATES[model.device.type]:
         return _among_candidates(model, store, k)
-    features = model.features_of(store, np.arange(len(store)))
+    if features is None or len(features) < len(store):
+        features = model.features_of(store, np.arange(len(store)))
     processes = model.processes
     found = torch.empty((len(features), k), dtype=torch.int64)
 

@@ -201,6 +201,7 @@ class Trainer:
             if self.epoch == 0 and not self.keep_backbone:
                 initialise_backbone(self.context)
             self.context.state.clear()
+            self.context.made.clear()
             place.phase.begin(self.context)
         place.phase.begin_epoch(self.context, place.number)
 

@@ -5,7 +5,7 @@ the layer below waits for. On a GPU the two run at the same time, on two streams
 layers of a deep backbone together fill a chip that each alone leaves half idle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -19,11 +19,18 @@ _WIDEST_BLOCK = 16
 
 
 class WeightGradientStream:
-    """A second stream of work, and what it still reads; without a stream all runs in line."""
+    """A second stream of work, and what it still reads; without a stream all runs in line.
+
+    It also turns all weights into the precision of products, and their gradients back, in one
+    kernel each: one for every layer would be launched some seventy times a step.
+    """
 
     def __init__(self, stream: "torch.cuda.Stream | None" = None) -> None:
         self.stream = stream
         self._in_use: list[Tensor] = []
+        self._layers: list[Convolution] = []
+        self._in_product: dict[Convolution, Tensor] = {}
+        self._gradients: list[tuple[Convolution, Tensor]] = []
 
     @classmethod
     def on(cls, device: torch.device) -> "WeightGradientStream":
@@ -37,11 +44,49 @@ class WeightGradientStream:
         self.stream.wait_stream(torch.cuda.current_stream())
         return torch.cuda.stream(self.stream)
 
+    def begin(self, layers: "Sequence[Convolution]") -> None:
+        """Until `join`, during which no weight of theirs may change, it serves these."""
+        self._layers = list(layers)
+        for layer in layers:
+            layer.gradient_stream = self
+
+    def in_product(self, layer: "Convolution", x: Tensor) -> Tensor:
+        """The layer's weight in the precision in which a product with x takes it."""
+        precision = precision_of_product(x)
+        if precision == layer.weight.dtype:
+            return layer.weight
+        if not self._in_product:
+            weights = [layer.weight.detach() for layer in self._layers]
+            turned = [torch.empty_like(weight, dtype=precision) for weight in weights]
+            torch._foreach_copy_(turned, weights)
+            self._in_product = dict(zip(self._layers, turned, strict=True))
+        return self._in_product[layer]
+
+    def take(self, layer: "Convolution", gradient: Tensor) -> None:
+        """Keeps the weight's gradient until `join`: autograd would touch it too early."""
+        self._gradients.append((layer, gradient))
+
     def join(self) -> None:
-        """What follows waits for the second stream."""
+        """What follows waits for the second stream, and every gradient is in its place."""
+        for layer in self._layers:
+            layer.gradient_stream = None
         if self.stream is not None and self._in_use:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._in_use.clear()
+        for layer, gradient in self._in_precision_of_weights():
+            held = layer.weight.grad
+            layer.weight.grad = gradient if held is None else held + gradient
+        self._layers, self._in_product, self._gradients = [], {}, []
+
+    def _in_precision_of_weights(self) -> "list[tuple[Convolution, Tensor]]":
+        layers = [layer for layer, _ in self._gradients]
+        gradients = [gradient for _, gradient in self._gradients]
+        precision = layers[0].weight.dtype if layers else None
+        if all(gradient.dtype == precision for gradient in gradients):
+            return self._gradients
+        turned = [torch.empty_like(gradient, dtype=precision) for gradient in gradients]
+        torch._foreach_copy_(turned, gradients)
+        return list(zip(layers, turned, strict=True))
 
 
 class Convolution(nn.Conv2d):
@@ -72,31 +117,21 @@ class Convolution(nn.Conv2d):
         down, across = self.stride
         return x[:, :, ::down, ::across], (1, 1)
 
-    def receive(self, gradient: Tensor) -> None:
-        """Puts the weight's gradient in its place: autograd would touch it too early."""
-        gradient = gradient.to(self.weight.dtype)
-        held = self.weight.grad
-        self.weight.grad = gradient if held is None else held + gradient
-
 
 @contextmanager
 def weight_gradients_on(network: nn.Module, stream: WeightGradientStream) -> Iterator[None]:
     """For the forward and the backward pass; at its end every gradient is there."""
-    layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
-    for layer in layers:
-        layer.gradient_stream = stream
+    stream.begin([layer for layer in network.modules() if isinstance(layer, Convolution)])
     try:
         yield
     finally:
-        for layer in layers:
-            layer.gradient_stream = None
         stream.join()
 
 
-def in_product(weight: Tensor, x: Tensor) -> Tensor:
-    """The weight in the precision in which a product with x takes it."""
+def precision_of_product(x: Tensor) -> torch.dtype:
+    """In which a product with x is taken."""
     kind = x.device.type
-    return weight.to(torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype)
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 class _StreamedConvolution(torch.autograd.Function):
@@ -104,7 +139,8 @@ class _StreamedConvolution(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, layer: Convolution, stride: tuple[int, ...]
     ) -> Tensor:
-        weight = in_product(weight, x)
+        assert layer.gradient_stream is not None
+        weight = layer.gradient_stream.in_product(layer, x)
         x = x.to(weight.dtype)
         ctx.save_for_backward(x, weight)
         ctx.layer, ctx.gradient_stream, ctx.stride = layer, layer.gradient_stream, stride
@@ -125,5 +161,5 @@ class _StreamedConvolution(torch.autograd.Function):
             return found[0 if of_input else 1]
 
         with ctx.gradient_stream.work(grad, x, weight):
-            layer.receive(gradient(of_input=False))
+            ctx.gradient_stream.take(layer, gradient(of_input=False))
         return gradient(of_input=True) if ctx.needs_input_grad[0] else None, None, None, None

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dcdc.networks import fused_norm
-from dcdc.networks.convolution import Convolution, in_product
+from dcdc.networks.convolution import Convolution, precision_of_product
 from dcdc.networks.fused_norm import KernelPair, exchange_sums, exchanged, given, kept
 from dcdc.networks.fused_stem_backward import _fold_filter_gradients, _partial_gradients_of_stem
 from dcdc.networks.fused_stem_forward import _convolve_apply_and_pool, _partial_statistics_of_stem
@@ -60,7 +60,7 @@ class _FusedStem(torch.autograd.Function):
         eps: float,
         processes: Processes,
     ) -> tuple[Tensor, Tensor]:
-        filters = in_product(filters, images)
+        filters = filters.to(precision_of_product(images))
         images = images.to(filters.dtype)
         n_images, depth, height, width = images.shape
         channels = len(filters)
@@ -147,7 +147,7 @@ class _FusedStem(torch.autograd.Function):
         if ctx.gradient_stream is None:
             return None, d_filters.to(ctx.layer.weight.dtype), *_rest(d_weight, d_bias)
         with ctx.gradient_stream.work(d_filters):
-            ctx.layer.receive(d_filters)
+            ctx.gradient_stream.take(ctx.layer, d_filters)
         return None, None, *_rest(d_weight, d_bias)
 
 
