@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dcdc.config import DataConfig, to_mapping
+from dcdc.config import DataConfig, RunConfig, to_mapping
 from dcdc.data import Data
 from dcdc.engine.checkpoints import CHECKPOINTS, load_latest
-from dcdc.engine.edits import RunAnswers, read_edits
+from dcdc.engine.edits import Edits, RunAnswers, read_edits
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.taught import Taught, taught_by
 from dcdc.errors import InputError
@@ -41,16 +41,15 @@ def refine(
     corrected: RunFolder,
     overrides: Overrides,
     *,
-    edits: Path | None = None,
+    edits: Path | Edits | None = None,
     whole_network: bool = False,
     folder: RunFolder | None = None,
     read: Read | None = None,
     observer: Observer | None = None,
 ) -> tuple[RunResult, Data]:
-    """By the run's own edits, or those of another file. Images are read where the run found them,
-    by `read`. The cluster head learns alone, on features that are computed once, or
+    """By the run's own edits, those of another file, or given ones. Images are read where the run
+    found them, by `read`. The cluster head learns alone, on features that are computed once, or
     `whole_network` with it."""
-    observer = observer or SilentObserver()
     taught = lesson_of(corrected, edits)
     stored = read_config(corrected)
     if not stored.data.source:
@@ -61,30 +60,47 @@ def refine(
     weights = corrected.read_model(to_mapping(stored))
     data = (read or _read)(stored.data)
     require_images_of(corrected.path, corrected.read_assignments()["name"].to_pylist(), data)
+    backbone = spec_of_kept(stored.network.backbone, corrected.backbone)
+    stored = replace(stored, network=replace(stored.network, backbone=backbone))
+    how = {"whole_network": whole_network, "folder": folder, "observer": observer}
+    return learn(stored, weights, data, taught, overrides, **how), data
+
+
+def learn(
+    stored: RunConfig,
+    weights: Mapping[str, Tensor],
+    data: Data,
+    taught: Taught,
+    overrides: Overrides,
+    *,
+    whole_network: bool = False,
+    folder: RunFolder | None = None,
+    observer: Observer | None = None,
+    keep_finished: bool = False,
+) -> RunResult:
+    """From the settings and `weights` of the run that was corrected, and its images."""
     config = refined(stored, taught.n_clusters, data.n_images, whole_network=whole_network)
-    backbone = spec_of_kept(config.network.backbone, corrected.backbone)
-    config = replace(config, network=replace(config.network, backbone=backbone))
-    prepared = prepare_run(data, replace(overrides, preset=config))
-    result = run(
-        prepared.config,
+    return run(
+        prepare_run(data, replace(overrides, preset=config)).config,
         data,
         folder=folder,
-        observer=observer,
+        observer=observer or SilentObserver(),
         weights=start_of(weights, taught.n_clusters),
+        keep_finished=keep_finished,
         taught=taught,
     )
-    return result, data
 
 
-def lesson_of(corrected: RunFolder, edits: Path | None = None) -> Taught:
+def lesson_of(corrected: RunFolder, edits: Path | Edits | None = None) -> Taught:
     """What people taught by correcting a finished run."""
     table = corrected.read_assignments()
     n_clusters = int(corrected.read_metrics()["n_clusters"])
     names = table["name"].to_pylist()
     answers = RunAnswers(names, table["cluster"].to_numpy().astype(np.int64), n_clusters)
-    made = corrected.read_edits(answers) if edits is None else read_edits(edits, answers)
+    if not isinstance(edits, Edits):
+        edits = corrected.read_edits(answers) if edits is None else read_edits(edits, answers)
     return taught_by(
-        made,
+        edits,
         answers,
         names=corrected.read_names(),
         earlier=corrected.read_taught(),

@@ -69,9 +69,6 @@ def test_images_that_belong_to_none():
 def test_groups_are_pairs():
     found = taught(pair("together", 4, 0, 6), pair("apart", 1, 2, 3))
     assert found.together.tolist() == [[0, 4], [0, 6]]
-        [0, 4],
-        [4, 6],
-    ]
     assert found.apart.tolist() == [[1, 2], [1, 3], [2, 3]]
 
 
