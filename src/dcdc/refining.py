@@ -62,8 +62,17 @@ def refine(
     require_images_of(corrected.path, corrected.read_assignments()["name"].to_pylist(), data)
     backbone = spec_of_kept(stored.network.backbone, corrected.backbone)
     stored = replace(stored, network=replace(stored.network, backbone=backbone))
-    how = {"whole_network": whole_network, "folder": folder, "observer": observer}
-    return learn(stored, weights, data, taught, overrides, **how), data
+    result = learn(
+        stored,
+        weights,
+        data,
+        taught,
+        overrides,
+        whole_network=whole_network,
+        folder=folder,
+        observer=observer,
+    )
+    return result, data
 
 
 def learn(

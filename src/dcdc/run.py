@@ -172,9 +172,7 @@ def _run(
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
-    assigned = training.model.assign_store(training.store)
-    if taught is not None:
-        assigned = assigned._replace(said=said(assigned.probabilities, taught))
+    assigned = _assigned(training.model, training.store, taught)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -301,15 +299,17 @@ def write_run(
     model: TrainedModel,
     metrics: dict[str, Any],
     history: Sequence[dict[str, Any]],
+    taught: Taught | None = None,
 ) -> None:
     """The run folder of a training that was done without one."""
     with folder.writing(), cpu_threads(config.train.threads):
-        folder.begin(to_mapping(config))
+        folder.begin(to_mapping(config), taught)
         store = open_data(config, model, image_set, SilentObserver())
         for record in history:
             append_history(folder.history_file, record)
         sample = _sample(config, model, store)
-        _write_results(folder, image_set, model, model.assign_store(store), sample, metrics)
+        assigned = _assigned(model, store, taught)
+        _write_results(folder, image_set, model, assigned, sample, metrics)
 
 
 def from_pretrained(
@@ -329,6 +329,12 @@ def read_config(folder: RunFolder) -> RunConfig:
         if str(folder.config_file) in str(error):
             raise
         raise InputError(f"{folder.config_file}: {error}") from None
+
+
+def _assigned(model: TrainedModel, store: Store, taught: Taught | None) -> Assigned:
+    """What the network answers, but for what people settled."""
+    found = model.assign_store(store)
+    return found if taught is None else found._replace(said=said(found.probabilities, taught))
 
 
 def _refined(taught: Taught, assigned: Assigned) -> dict[str, Any]:

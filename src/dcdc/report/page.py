@@ -219,7 +219,7 @@ def _refined(facts: RunFacts) -> list[tuple[str, str]]:
     edits = ", ".join(f"{count} {kind}" for kind, count in refined["edits"].items())
     n_outside = int((~facts.is_inside).sum())
     return [
-        ("refined from", f"{Path(refined['source']).name}, by edits: {edits}"),
+        ("refined from", f"{Path(refined['source']).name or 'Python'}, by edits: {edits}"),
         *([(f"{facts.things} in no cluster", f"{n_outside:,}")] if n_outside else []),
     ]
 
