@@ -97,11 +97,13 @@ def test_both_copies_learn_labels_and_those_of_pairs_that_they_belong_together_o
     assert total.item() == pytest.approx(expected + 2 * pairs, rel=1e-4)
 
 
-def test_merges_alone_speak_of_no_image(tiny_config, tiny_set):
+def test_merges_and_splits_change_the_head_and_speak_of_no_image(tiny_config, tiny_set):
     context = context_of(replace(tiny_config, n_clusters=3), tiny_set, PHASE)
     clusters = (np.arange(48) % 3).astype(np.int32)
     context.taught = Taught(clusters, np.zeros(48, bool), ("",) * 3)
     PHASE.begin(context)
+    answers = context.model.assign_store(context.store).assignments
+    assert (answers == clusters).mean() > 0.9
     batches = torch.arange(48).view(3, 16)
     assert PHASE.batches(batches, context, torch.Generator()) is batches
     objective = PHASE.objective(context, TOOLS)

@@ -15,7 +15,7 @@ from dcdc.metrics.provenance import (
 )
 from dcdc.networks.feature_vectors import VECTORS
 
-_TAGS = ("image-clustering", "deep-clustering", "contrastive-learning", "unsupervised")
+_TAGS = ("image-clustering", "deep-clustering", "contrastive-learning")
 _HUB_LICENCES = ("apache-2.0", "mit", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc0-1.0")
 """As the hub writes those that it knows."""
 
@@ -42,7 +42,7 @@ def model_card(
     refined = (metrics or {}).get("refined")
     without = "" if is_pretrained(backbone) or has_vectors or refined else "without labels "
     parts = [
-        f"{_front_matter(backbone)}\n# {_plain(title)}",
+        f"{_front_matter(backbone, was_taught=bool(refined))}\n# {_plain(title)}",
         f"Groups {_what(config)} into {n_clusters} clusters, found {without}by Doubly Contrastive "
         "Deep Clustering (dcdc).",
         _backbone(backbone),
@@ -56,8 +56,8 @@ def model_card(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _front_matter(backbone: Mapping[str, Any] | None) -> str:
-    tags = list(_TAGS)
+def _front_matter(backbone: Mapping[str, Any] | None, *, was_taught: bool = False) -> str:
+    tags = [*_TAGS, "semi-supervised" if was_taught else "unsupervised"]
     lines = ["library_name: dcdc"]
     if of_vectors(backbone):
         lines.append("pipeline_tag: feature-extraction")

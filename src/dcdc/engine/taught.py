@@ -80,7 +80,9 @@ def taught_by(
     counts = Counter(edit["kind"] for edit in edits.made)
     if not counts.keys() - {"name"}:
         what = "names alone, which teach nothing" if counts else "none"
-        raise InputError(f"there are no edits to learn from ({what})", remedy="correct the run")
+        raise InputError(
+            f"there are no edits to learn from ({what})", remedy="correct images in dcdc view"
+        )
     kept = np.unique(found.clusters[found.clusters != OUTSIDE])
     if len(kept) < 2:
         raise InputError(f"the edits leave {len(kept)} clusters, and two are the least")

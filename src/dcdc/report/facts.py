@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.engine.edits import OUTSIDE
 from dcdc.errors import InputError
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors, origin
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 
     from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
+
+OUTSIDE = -1
+"""The cluster of images that belong to none, as dcdc.engine.edits has it, which imports torch."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,6 +140,7 @@ def render_page(
         script=script,
         script_hash=_hash(script),
         mark=facts.origin,
+        was_taught=bool(facts.metrics.get("refined")),
         # Last: all pictures have been asked for.
         missing_pictures=missing_pictures(images, facts.names),
     )
