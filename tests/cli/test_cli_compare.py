@@ -53,7 +53,7 @@ def test_a_killed_one_goes_on_and_the_next_call_runs_nothing(dcdc, tiny_file, tm
     (metrics,) = tmp_path.glob("out/k-means-*/metrics.json")
     assert float(table[0]["acc"]) == json.loads(metrics.read_text())["scores"]["acc"]
     page = (tmp_path / "out/compare.html").read_text()
-    assert "<script" not in page
+    assert page.count("<script") == 2  # data, and what shows two methods by them
     assert "http://" not in page.replace("http://www.w3.org", "")
 
     files = sorted(tmp_path.glob("out/*/metrics.json"))
@@ -79,12 +79,28 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     assert "images: lower --set dcdc.heads.batch_size; go on with: dcdc compare" in last
     assert "Traceback" not in err
     (row,) = [line for line in out.splitlines() if line.startswith("DCDC")]
-    assert row.split() == ["DCDC", "-", "-", "-", "-", ".585", ".699", ".506", "-", "-"]
+    assert row.split()[:8] == ["DCDC", "-", "-", "-", "-", ".585", ".699", ".506"]
+    assert row.split()[8:] == ["200", "epochs", "-", "-", "-", "failed"]
     (row,) = [line for line in out.splitlines() if line.startswith("K-Means")]
     assert row.split()[:8] == ["K-Means", "0", "1.000", "1.000", "1.000", ".087", ".229", ".049"]
     assert [path.name for path in (tmp_path / "runs/compare/cifar10").glob("*-seed-0")] == [
         "k-means-seed-0"
     ]
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_how_many_runs_are_done_and_which_one_trains(on_terminal, tiny_file):
+    shown = on_terminal(
+        *("compare", tiny_file, "--methods", "k-means,ae", "--set", "ae.n_steps=200"),
+        *("--device", "cpu", "--out", tiny_file.parent / "watched"),
+        columns=80,
+    )
+    assert "runs" in shown
+    assert "0/2" in shown
+    assert "1/2" in shown
+    assert "K-Means, seed 0" in shown
+    assert "AE, seed 0" in shown
+    assert "epoch" in shown
 
 
 def test_a_method_from_outside_the_package_is_compared(

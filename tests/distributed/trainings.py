@@ -60,6 +60,11 @@ TRAININGS: dict[str, dict] = {
         **{"discriminate.epochs": 2, "discriminate.batch_size": 17, "discriminate.n_sets": 3},
         "discriminate.warmup_epochs": 0.5,
     },
+    "contrastive clustering": {
+        "phases": ("contrastive_clustering",),
+        **{"contrastive_clustering.epochs": 5, "contrastive_clustering.batch_size": 17},
+        "contrastive_clustering.initialisation": "spherical-k-means",
+    },
     "frozen heads": {
         "phases": ("frozen_heads", "self_label"),
         **{"frozen_heads.epochs": 5, "frozen_heads.batch_size": 17, "frozen_heads.n_heads": 3},

@@ -77,7 +77,7 @@ def parent():
     found = SimpleNamespace(seen=Seen(), over=False)
 
     @contextmanager
-    def watch():
+    def watch(_):
         yield found.seen
 
     found.children = Children(watch=watch, is_over=lambda: found.over)

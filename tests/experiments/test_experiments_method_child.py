@@ -8,8 +8,9 @@ import pytest
 
 from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.experiments.method_child import carry_out
+from dcdc.experiments.method_child import ToldEpochs, carry_out
 from dcdc.experiments.method_process import Relay, tell
+from dcdc.run_folder import RunFolder
 
 
 def test_a_refusal_leaves_no_folder_but_one_that_was_begun_stays(make_run, leave_run):
@@ -33,6 +34,26 @@ def test_what_a_killed_writer_left_is_cleared(make_run, leave_run):
     assert sorted(path.name for path in run.folder.iterdir()) == [
         *("assignments.parquet", "config.json", "metrics.json"),
     ]
+
+
+def test_what_a_method_tells_of_its_epochs_is_kept_where_it_keeps_nothing_itself(make_run):
+    run = make_run("ae", "ae.n_steps=3", "ae.width=2", "ae.batch_size=16")
+    carry_out(run.job(), SilentObserver())
+    history = RunFolder(run.folder).read_history()
+    assert [line["epoch"] for line in history] == [1]
+    assert history[0]["loss"] > 0
+    assert run.standing().metrics["epochs"] == 1
+    of_engine = make_run("pica", "pica.epochs=2", "pica.batch_size=16")
+    carry_out(of_engine.job(), SilentObserver())
+    assert not (of_engine.folder / "history.jsonl").exists()
+    assert len(RunFolder(of_engine.folder / "run").read_history()) == 2
+    assert of_engine.standing().metrics["epochs"] == 2
+
+
+def test_whatever_a_method_tells_its_history_can_be_read():
+    told = ToldEpochs(SilentObserver())
+    told.on_epoch({"epoch": 7, "loss": float("nan"), "note": "words", "terms": [1], "acc": 0.5})
+    assert told.records == [{"seconds": 0.0, "epoch": 1, "acc": 0.5}]
 
 
 def test_images_without_targets_have_no_scores(make_run, tiny_set, tmp_path):

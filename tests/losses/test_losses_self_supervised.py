@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from dcdc.losses import (
     byol_loss,
+    column_contrast_loss,
     nt_xent_loss,
     self_label_loss,
 )
@@ -37,6 +38,29 @@ def test_nt_xent_agrees_with_the_slow_loop(n_images, n_numbers, temperature):
     assert nt_xent_loss(*copies, temperature).item() == pytest.approx(
         slow_nt_xent(*copies, temperature), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+def test_column_contrast_agrees_with_a_slow_loop_over_clusters(temperature):
+    """Every cluster's column over one copy finds its own over the other among all but itself."""
+    first, second = random_pair(5, 1, 3)
+    columns = [
+        [table[i][k].item() for i in range(5)] for table in (first, second) for k in range(3)
+    ]
+    losses = []
+    for at, column in enumerate(columns):
+        score = [math.exp(cosine(column, other) / temperature) for other in columns]
+        losses.append(-math.log(score[(at + 3) % 6] / (sum(score) - score[at])))
+    found = column_contrast_loss(first, second, temperature).item()
+    assert found == pytest.approx(sum(losses) / 6, rel=1e-12)
+
+
+def test_column_contrast_is_lower_where_clusters_are_told_apart():
+    sure = torch.eye(3, dtype=torch.float64).repeat(4, 1)
+    even = torch.full((12, 3), 1 / 3, dtype=torch.float64)
+    apart = column_contrast_loss(sure, sure, 1.0)
+    assert apart < column_contrast_loss(even, even, 1.0)
+    assert apart < column_contrast_loss(sure, sure.roll(1, dims=1), 1.0)
 
 
 def test_an_image_alone_has_nothing_to_be_told_from():

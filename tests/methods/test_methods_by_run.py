@@ -1,4 +1,4 @@
-"""IIC, PICA and SCAN as configs of DCDC's engine."""
+"""IIC, PICA, SCAN and CC as configs of DCDC's engine."""
 
 import json
 
@@ -91,6 +91,39 @@ def test_scan_on_a_gpu_is_as_its_paper_has_it_on_our_features(config_of, colour)
     assert config.augment.resize_to == 0
 
 
+def test_cc_is_contrast_of_images_then_of_clusters_too(config_of):
+    config = config_of("cc", load_digits(), epochs=7, cluster_temperature=0.5, batch_size=100)
+    contrast, both = config.phases
+    assert [phase.kind for phase in config.phases] == ["contrast", "contrastive_clustering"]
+    assert (both.epochs, both.initialisation) == (7, "spherical-k-means")
+    assert (both.temperature, both.cluster_temperature, both.balance_weight) == (0.5, 0.5, 1)
+    assert (contrast.batch_size, both.batch_size) == (100, 100)
+    assert (config.network.backbone, config.network.over_clusters) == ("small", 0)
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_cc_on_a_gpu_is_as_its_paper_has_it(config_of, colour):
+    config = config_of("cc", colour(32, 8000))
+    (both,) = config.phases
+    assert (both.epochs, both.batch_size, both.learning_rate) == (1000, 256, 3e-4)
+    assert (both.temperature, both.cluster_temperature, both.projection) == (0.5, 1.0, 128)
+    assert (both.initialisation, both.schedule) == ("random", "constant")
+    assert (config.network.backbone, config.network.over_clusters) == ("resnet18-unpooled", 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"temperature": 0.0}, "must be above 0"),
+        ({"batch_size": 49}, "a batch of 49 is larger than the set of 48 images"),
+        ({"learning_rate": -1.0}, "must be above 0"),
+    ],
+)
+def test_cc_refuses_what_cannot_be(settings, told, tiny_set):
+    with pytest.raises(InputError, match=told):
+        find_method("cc").cluster(tiny_set, 3, 0, **settings)
+
+
 @pytest.mark.usefixtures("on_gpu")
 def test_large_images_are_cropped_as_the_paper_crops_them_and_grey_ones_not_recoloured(colour):
     assert start_config(colour(96, 60), 10, "cuda").augment.resize_to == 112
@@ -105,7 +138,7 @@ def test_a_batch_leaves_steps_to_an_epoch(colour):
     assert at_least_seven_steps(256, colour(8, 3)) == 2
 
 
-@pytest.mark.parametrize("method", ["iic", "pica", "scan"])
+@pytest.mark.parametrize("method", ["iic", "pica", "scan", "cc"])
 def test_a_finished_run_is_not_trained_again_nor_taken_for_another(method, tiny_set, tmp_path):
     cluster, context = find_method(method).cluster, Context(folder=tmp_path / "run")
     settings = {"epochs": 2, "batch_size": 16}

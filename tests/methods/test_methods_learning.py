@@ -103,7 +103,7 @@ class Task:
 
 
 SMALL_CODE = {"n_code": 4, "width": 8, "n_steps": 100}
-DEAR_CODE = {"n_filters": 5, "filter_side": 7, "sparsity": 2.0, "grid": 1}
+DEAR_CODE = {"n_filters": 5, "filter_side": 7, "sparsity": 2.0, "n_iterations": 20, "grid": 1}
 """At such a cost only filters that fit the images answer at all."""
 TASKS = {
     "ae": Task(faint_kinds, SMALL_CODE),
@@ -121,6 +121,7 @@ TASKS = {
     "iic": Task(waves(2, noise=30), {"epochs": 14, "sub_heads": 3}, n_clusters=2),
     "pica": Task(waves(3, noise=30), {"epochs": 12}),
     "scan": Task(waves(3, noise=30), {"epochs": 8, "clustering_epochs": 8, "self_label_epochs": 1}),
+    "cc": Task(waves(3, noise=30), {"epochs": 6, "changes": ("contrast.epochs=8",)}),
     "dcdc": Task(waves(3, noise=30), {"epochs": 10}),
 }
 
@@ -177,7 +178,7 @@ def test_dcgan_learns_what_real_images_are_like(learnt, tiny_set, monkeypatch):
     draws = torch.Generator().manual_seed(0)
     real = torch.from_numpy(tiny_set.images[36:].copy()).permute(0, 3, 1, 2) / 255
     with torch.no_grad():
-        made = generator(torch.randn(300, dcgan.N_NOISE, generator=draws))
+        made = generator(dcgan.draw_noise(300, draws))
         error = torch.cdist(real.flatten(1), made.flatten(1)).square().amin(dim=1).mean()
         error_of_mean = (real - real.mean(dim=0)).square().flatten(1).sum(dim=1).mean()
         shuffled = real.flatten(1)[:, torch.randperm(SIDE * SIDE, generator=draws)].view_as(real)

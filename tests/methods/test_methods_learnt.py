@@ -28,6 +28,7 @@ SHORT = {
     "iic": {"epochs": 6, "sub_heads": 2},
     "pica": {"epochs": 6},
     "scan": {"epochs": 6, "clustering_epochs": 6, "self_label_epochs": 2},
+    "cc": {"epochs": 6},
 }
 
 
@@ -77,7 +78,7 @@ def test_photos_are_told_apart_by_what_they_show(name, photos):
     assert cluster_accuracy(photos.targets, found.assignments) > 0.9
 
 
-@pytest.mark.parametrize("name", ["dae", "vae"])
+@pytest.mark.parametrize("name", ["ae", "dae", "vae"])
 def test_a_photo_and_its_mirror_image_have_the_same_features(name, photos):
     both = np.concatenate([photos.images, photos.images[:, :, ::-1]])
     found = run(name, from_arrays(both), n_steps=2, width=4)
@@ -90,7 +91,7 @@ def test_a_code_of_nothing_is_refused(name, tiny_set):
         run(name, tiny_set, n_code=0)
 
 
-@pytest.mark.parametrize("name", ["dec", "dac", "adc", "ddc", "dccm", "iic", "pica", "scan"])
+@pytest.mark.parametrize("name", ["dec", "dac", "adc", "ddc", "dccm", "iic", "pica", "scan", "cc"])
 def test_soft_answers_are_shares_and_agree_with_the_hard_ones(name, tiny_set):
     found = run(name, tiny_set, **dict.fromkeys(SHORT[name], 2))
     assert found.probabilities.shape == (48, 3)
@@ -150,5 +151,5 @@ def test_the_table_keeps_its_published_order():
         *("k-means", "sc", "ac", "nmf", "ae", "dae", "dcgan", "decnn", "vae", "jule"),
         *("dec", "dac", "adc", "ddc", "dccm", "iic", "pica", "dcdc"),
     )
-    added = ("untrained", "scan", "gmm", "temi", "turtle")
+    added = ("untrained", "scan", "cc", "gmm", "temi", "turtle")
     assert [name for name in METHODS.names() if name not in added] == list(published)

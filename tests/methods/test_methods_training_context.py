@@ -39,6 +39,15 @@ def test_whitened_codes_vary_about_alike_but_noise_stays_small():
     np.testing.assert_allclose(distances(white), distances(whitened(codes)), atol=1e-2)
 
 
+def test_leading_directions_of_many_features_are_the_same(monkeypatch):
+    random = np.random.default_rng(0)
+    features = random.normal(size=(60, 3)) @ random.normal(size=(3, 20)) * 10
+    features = (features + 0.01 * random.normal(size=(60, 20))).astype(np.float32)
+    exact = leading_directions(features, 3)[:, ::-1]
+    monkeypatch.setattr("dcdc.methods.training_context._MOST_FEATURES", 10)
+    np.testing.assert_allclose(abs(leading_directions(features, 3)), abs(exact), atol=1e-2)
+
+
 def test_leading_directions_hold_the_most_of_what_varies():
     rng = np.random.default_rng(0)
     shared = rng.normal(size=(200, 1))

@@ -6,21 +6,27 @@ import pytest
 
 from dcdc.errors import InputError
 from dcdc.report import write_comparison
-from dcdc.report.compare import (
+from dcdc.report.compare import Overview, write_runs
+from dcdc.report.compare_curves import draw_curves, draw_losses, draw_sizes
+from dcdc.report.compared_runs import (
     ComparedRun,
-    MethodScores,
-    Overview,
     config_differences,
     data_warnings,
-    draw_curves,
-    draw_methods,
-    draw_sizes,
+    method_settings,
     read_runs,
     table_rows,
-    write_runs,
 )
+from dcdc.report.confusion_figure import match
+from dcdc.report.disagreement import shown_images
 from dcdc.report.figures import drawing_with
+from dcdc.report.method_figures import (
+    MethodScores,
+    draw_agreement,
+    draw_confusions,
+    draw_methods,
+)
 from dcdc.report.themes import LIGHT
+from dcdc.report.time_figure import draw_time_and_quality
 
 EVIL = """<script>alert("x")</script>' onerror='alert(1)" & co"""
 
@@ -205,19 +211,20 @@ def test_an_overview_stands_before_the_runs_and_only_what_there_is_is_shown(runs
         rows=[[("one", False), ("0.8", False)], [(EVIL, False), ("0.9", True)]],
         notes=["a note"],
         methods=[MethodScores("one", {"acc": [0.8]}, {"acc": 0.7})],
-        shown="One run of each",
+        runs="One run of each",
     )
     html = write_runs(silent, tmp_path / "page.html", overview).read_text(encoding="utf-8")
     page = Page(html)
     assert page.text.count("Two methods") == 2
     assert "a note" in page.text
     assert EVIL in page.text
-    assert "script" not in {tag for tag, _ in page.tags}
+    assert "script" not in {tag for tag, _ in page.tags}  # there are no images to show
     assert "One run of each" in page.text
     assert ("td", {"class": "best"}) in page.tags
     assert not {"Training", "Affinities"} & set(page.text.splitlines())
     images = [attributes for tag, attributes in page.tags if tag == "img"]
-    assert len(images) == 2 * 2  # the methods and the sizes, on light and dark
+    # The methods, where they agree, their confusions and the sizes, on light and dark.
+    assert len(images) == 2 * 4
     of_one_seed = replace(overview, has_their_scores=True)
     once = write_runs(silent, tmp_path / "once.html", of_one_seed).read_text(encoding="utf-8")
     assert [text.count('<th scope="col">ACC</th>') for text in (html, once)] == [2, 1]
@@ -271,3 +278,78 @@ def test_means_seeds_and_published_figures_are_where_they_belong():
     assert [text.get_text() for text in acc.get_yticklabels()] == ["A", "B", "C"]
     low, high = acc.get_ylim()
     assert low > high  # the first method is on top
+
+
+def test_every_dot_of_time_and_quality_has_its_name_and_none_covers_another():
+    methods = [
+        MethodScores(f"Method {n}", {"acc": [0.5 + 0.001 * n], "nmi": [0.4]}, {}, seconds=10.0 + n)
+        for n in range(6)
+    ]
+    unscored = MethodScores("Unscored", {}, {}, seconds=5.0)
+    without_time = MethodScores("Failed", {"acc": [0.9], "nmi": [0.9]}, {})
+    figure = drawn(draw_time_and_quality, [*methods, unscored, without_time])
+    acc, nmi = figure.axes
+    assert list(acc.lines[0].get_xdata()) == [10, 11, 12, 13, 14, 15]
+    assert list(nmi.lines[0].get_ydata()) == [0.4] * 6
+    names = [text for text in acc.texts if text.get_text()]
+    assert [name.get_text() for name in names] == [f"Method {n}" for n in reversed(range(6))]
+    boxes = [name.get_window_extent() for name in names]
+    assert not any(one.overlaps(other) for at, one in enumerate(boxes) for other in boxes[at + 1 :])
+    # Nothing of an axis is written as a formula.
+    assert all("$" not in tick.get_text() for tick in nmi.get_xticklabels())
+
+
+def test_the_loss_of_each_method_has_a_panel_of_its_own(runs):
+    silent = replace(runs[0], name="three", facts=replace(runs[0].facts, history=[]))
+    figure = drawn(draw_losses, [*runs, silent])
+    shown = [axes for axes in figure.axes if axes.lines]
+    assert [axes.get_title() for axes in shown] == ["one", "two"]
+    assert list(shown[0].lines[0].get_ydata()) == pytest.approx([4.9, 4.8, 4.7, 4.6])
+
+
+def test_confusions_stand_beside_each_other(runs):
+    confusions = [(run.name, match(run.facts)) for run in runs] * 3
+    with drawing_with(LIGHT):
+        figure = draw_confusions(confusions, LIGHT)
+        figure.draw_without_rendering()
+    assert [axes.get_title() for axes in figure.axes if axes.axison] == ["one", "two"] * 3
+    shares = figure.axes[0].images[0].get_array()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_agreement_is_told_in_percent():
+    with drawing_with(LIGHT):
+        figure = draw_agreement(["one", "two"], np.array([[1.0, 0.25], [0.25, 1.0]]), LIGHT)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["25", "25"]
+
+
+def test_settings_of_a_method_are_those_that_it_was_given(runs):
+    config = {"method": "ae", "settings.n_code": 8, "settings.width": None, "settings.changes": []}
+    run = replace(runs[0], facts=replace(runs[0].facts, config=config))
+    assert method_settings(run) == [("n_code", "8")]
+
+
+def test_the_page_of_methods_has_one_script_that_its_policy_knows(runs, flat_images, tmp_path):
+    overview = Overview(
+        *(
+            "Two",
+            ["method"],
+            [[("one", False)]],
+            [],
+            [MethodScores("one", {"acc": [1.0]}, {}, 2.0)],
+        ),
+        runs="One run of each",
+        faults=[EVIL],
+        images=shown_images(flat_images(runs[0].facts)),
+    )
+    evil = [replace(run, name=f"{EVIL}{at}") for at, run in enumerate(runs)]
+    html = write_runs(evil, tmp_path / "page.html", overview).read_text(encoding="utf-8")
+    page = Page(html)
+    kinds = [attributes.get("type") for tag, attributes in page.tags if tag == "script"]
+    assert kinds == ["application/json", "module"]
+    (policy,) = [attributes for tag, attributes in page.tags if "http-equiv" in attributes]
+    assert "default-src 'none'; script-src 'sha256-" in policy["content"]
+    assert "unsafe-inline'; base" in policy["content"]
+    assert not any("onerror" in attributes for _, attributes in page.tags)
+    assert page.text.count("Time against quality") == 1

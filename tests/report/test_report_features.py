@@ -12,7 +12,7 @@ from test_report_page import Page
 from dcdc.cli import main
 from dcdc.data import from_vectors, load_data
 from dcdc.report import write_comparison, write_report
-from dcdc.report.compare import read_runs, table_rows
+from dcdc.report.compared_runs import read_runs, table_rows
 from dcdc.report.facts import read_facts
 from dcdc.report.reproduce import command
 from dcdc.run_folder import RunFolder

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dcdc.data import Data as Images
     from dcdc.experiments.method_runs import Features, MethodRun, Task
     from dcdc.experiments.rows import RowResult
+    from dcdc.report.disagreement import ShownImages
 
 _ALL = "all"
 _ELSEWHERE = ("choose another {out}",)
@@ -107,10 +108,11 @@ def compare(
     check_options(seeds=seeds, first_seed=first_seed, minutes=minutes, out=out)
     is_over = deadline(minutes)
 
-    from dcdc.cli.progress import watching
+    from dcdc.cli.progress import watching_runs
     from dcdc.experiments.method_process import Children
     from dcdc.experiments.method_runs import plan, read_settings, with_earlier
     from dcdc.experiments.rows import summarise
+    from dcdc.experiments.sequence import n_left
     from dcdc.methods.registry import check_task
     from dcdc.prepare.cluster_number import (
         by_number,
@@ -122,6 +124,7 @@ def compare(
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS
     from dcdc.prepare.pretrained_choice import SCRATCH
+    from dcdc.report.disagreement import shown_images
     from dcdc.runtime.device import pick_device
 
     names = _methods(methods)
@@ -159,16 +162,18 @@ def compare(
     title = _title(task, images)
     if not quiet:
         note(f"{title}; {counted(len(runs), 'run')} in {folder}")
+    shown = shown_images(images)
     del images, given
-    children = Children(watch=lambda: watching(quiet=quiet), is_over=is_over)
     with locked_folder(folder, _ELSEWHERE):
-        ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
+        with watching_runs(n_left(runs), quiet=quiet) as watch:
+            children = Children(watch=watch, is_over=is_over)
+            ended = carry_out(runs, children.work, is_over, COMPARE, quiet=quiet)
         rows = summarise(runs, ended.faults, COMPARE)
         _print(rows, title)
         if any(row.finished for row in rows):
             whole = with_earlier(runs, folder)
             n_earlier = len(whole) - len(runs)
-            _write(summarise(whole, ended.faults, COMPARE), title, folder, n_earlier)
+            _write(summarise(whole, ended.faults, COMPARE), title, folder, n_earlier, shown)
     leave(ended, rows)
 
 
@@ -239,7 +244,11 @@ def _print(rows: Sequence["RowResult[MethodRun]"], title: str) -> None:
 
 
 def _write(
-    rows: Sequence["RowResult[MethodRun]"], title: str, folder: Path, n_earlier: int
+    rows: Sequence["RowResult[MethodRun]"],
+    title: str,
+    folder: Path,
+    n_earlier: int,
+    shown: "ShownImages",
 ) -> None:
     """Every run of the folder on these images: a call for fewer takes nothing away."""
     from dcdc.experiments.compare_tables import write_page, write_tables
@@ -247,7 +256,7 @@ def _write(
     earlier = f"{counted(n_earlier, 'run')} of earlier calls" if n_earlier else ""
     command = f"{own_command()}  # beside {earlier}" if earlier else own_command()
     paths = write_tables(rows, title, command, folder)
-    for path in (*paths, write_page(rows, title, folder / "compare.html")):
+    for path in (*paths, write_page(rows, title, folder / "compare.html", shown)):
         say(f"written: {path}")
     if earlier:
         say(f"the files hold {earlier}, too")

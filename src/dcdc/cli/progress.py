@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from rich.table import Column
 from rich.text import Text
 
 from dcdc.cli.console import err, note
+from dcdc.printable import shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,6 +92,7 @@ class ProgressObserver:
         self.epoch, self.epochs = epoch, epochs
         self.started = self.read_at = time.perf_counter()
         if self.progress:
+            self.leave()
             self.task = self.progress.add_task(
                 "training",
                 total=steps_left,
@@ -107,8 +109,8 @@ class ProgressObserver:
         if self.progress and self.task is not None and now - self.read_at > _REFRESH_SECONDS:
             self.read_at = now
             rate = self.images / (now - self.started)
-            shown = " ".join(f"{_short(name)} {term.item():.3f}" for name, term in terms.items())
-            state = f"{shown} | {self.partition}{rate:,.0f} images/s"
+            told = " ".join(f"{_short(name)} {term.item():.3f}" for name, term in terms.items())
+            state = f"{told} | {self.partition}{rate:,.0f} images/s"
             self.progress.update(self.task, completed=self.steps, state=state)
 
     def on_epoch(self, record: dict[str, Any]) -> None:
@@ -163,6 +165,12 @@ class ProgressObserver:
 
         return count
 
+    def leave(self) -> None:
+        """Takes its bar away, where others stay."""
+        if self.progress and self.task is not None:
+            self.progress.remove_task(self.task)
+            self.task = None
+
     def note(self, message: str) -> None:
         if not self.quiet:
             note(message)
@@ -180,6 +188,32 @@ def watching(
         return
     with _bars("{task.fields[epoch]}", "{task.fields[state]}") as progress:
         yield ProgressObserver(progress, expected=expected)
+
+
+Watch = Callable[[str], AbstractContextManager[ProgressObserver]]
+"""Of a run by its name."""
+
+
+@contextmanager
+def watching_runs(n_runs: int, *, quiet: bool = False) -> Iterator[Watch]:
+    """A bar over the runs that are to come, and below it one of the run that trains."""
+    if quiet or not err.is_terminal:
+        yield lambda _: watching(quiet=quiet)
+        return
+    with _bars("{task.fields[epoch]}", "{task.fields[state]}") as progress:
+        runs = progress.add_task("runs", total=n_runs, epoch="runs", state="")
+
+        @contextmanager
+        def watch(name: str) -> Iterator[ProgressObserver]:
+            progress.update(runs, state=shown(name))
+            observer = ProgressObserver(progress)
+            try:
+                yield observer
+            finally:
+                observer.leave()
+                progress.advance(runs)
+
+        yield watch
 
 
 @contextmanager

@@ -58,6 +58,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
     "dcdc.phases",
     {
         "contrast": "dcdc.phases.contrast:Contrast",
+        "contrastive_clustering": "dcdc.phases.contrastive_clustering:ContrastiveClustering",
         "byol": "dcdc.phases.byol:Byol",
         "discriminate": "dcdc.phases.discriminate:Discriminate",
         "frozen_heads": "dcdc.phases.frozen_heads:FrozenHeads",

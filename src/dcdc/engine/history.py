@@ -1,5 +1,6 @@
 """`history.jsonl`: one line per finished epoch, in order, whatever interrupted the run."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ def append_history(path: Path, record: dict[str, Any]) -> None:
         file.write(files.HISTORY.text(record))
 
 
+def write_history(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    write_text(path, "".join(map(files.HISTORY.text, records)))
+
+
 def rewind_history(path: Path, epoch: int) -> None:
     """Drops what comes after `epoch`: a resumed run writes those lines again."""
-    kept = [record for record in read_history(path) if record["epoch"] <= epoch]
-    write_text(path, "".join(map(files.HISTORY.text, kept)))
+    write_history(path, [record for record in read_history(path) if record["epoch"] <= epoch])

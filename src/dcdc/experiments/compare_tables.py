@@ -7,11 +7,16 @@ from typing import Any
 
 from dcdc.experiments.chosen_epoch import LAST, METRICS
 from dcdc.experiments.method_runs import METHOD_FOLDER, MethodRun
+from dcdc.experiments.paper import TRAINED_FOR
 from dcdc.experiments.rows import Result, RowResult, all_results, or_dash
 from dcdc.experiments.sheet import SPREAD_NOTE, Sheet, group_heads, run_cells, write_files
+from dcdc.metrics.health import collapse
 from dcdc.metrics.scores import is_highest
-from dcdc.report.compare import ComparedRun, MethodScores, Overview, write_runs
+from dcdc.report.compare import Overview, write_runs
+from dcdc.report.compared_runs import ComparedRun
+from dcdc.report.disagreement import ShownImages
 from dcdc.report.facts import read_facts, read_sample
+from dcdc.report.method_figures import MethodScores
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.csv_text import csv_lines
 
@@ -39,26 +44,49 @@ def write_tables(rows: Rows, title: str, again: str, out: Path) -> list[Path]:
 
 
 def figures(rows: Rows) -> Sheet:
-    """Published ones, and memory of a GPU, only where there are any."""
+    """Published ones, memory of a GPU, and remarks only where there are any."""
     published = _has_published(rows)
     has_gpu = any(row.largest("peak_gpu_memory_mb") is not None for row in rows)
     memory = _MEMORY if has_gpu else {"peak_memory_mb": "memory"}
+    remarks = [remark(row) for row in rows]
     heads = ["method", "seeds", *map(str.upper, METRICS)]
-    heads += group_heads("published") if published else []
+    heads += [*group_heads("published"), "trained for"] if published else []
+    heads += ["epochs", "time", *memory.values()]
     return Sheet(
-        [*heads, "time", *memory.values()],
+        [*heads, *(["remark"] if any(remarks) else [])],
         [
             [
                 *(row.row.title, row.seeds_text, *row.cells(LAST)),
-                *(row.published_cells() if published else ()),
+                *((*row.published_cells(), _trained_for(row)) if published else ()),
+                or_dash(row.largest("epochs"), "{:,.0f}"),
                 or_dash(row.seconds, "{:,.1f} s"),
                 *(or_dash(row.largest(key), "{:,.0f} MB") for key in memory),
+                *([told] if any(remarks) else []),
             ]
-            for row in rows
+            for row, told in zip(rows, remarks, strict=True)
         ],
         n_words=2,
         best=_best(rows),
     )
+
+
+def remark(row: RowResult[MethodRun]) -> str:
+    """Which of its runs failed, or have clusters that are not in use."""
+    told = []
+    for result in row.results:
+        metrics = result.standing.metrics
+        fault = collapse(metrics["health"]["sizes"]) if metrics else ""
+        fault = "failed" if result.fault else fault
+        if fault:
+            told.append(f"{fault} (seed {result.run.seed})" if len(row.results) > 1 else fault)
+    return "; ".join(told)
+
+
+def _trained_for(row: RowResult[MethodRun]) -> str:
+    """How long the method was trained for its published figures, where that is known."""
+    if row.row.published is None:
+        return "-"
+    return TRAINED_FOR.get(row.results[0].run.method, "-")
 
 
 def _has_published(rows: Rows) -> bool:
@@ -118,8 +146,8 @@ def _run_cells(result: Result[MethodRun]) -> list[str]:
     return [result.run.row.title, *run_cells(result, used)]
 
 
-def write_page(rows: Rows, title: str, path: Path) -> Path:
-    """Of rows of which at least one has finished."""
+def write_page(rows: Rows, title: str, path: Path, images: ShownImages | None = None) -> Path:
+    """Of rows of which at least one has finished; `images` are some of the set's."""
     sheet = figures(rows)
     notes = [f"{SPREAD_NOTE} {_MEMORY_NOTE}"]
     if _has_published(rows):
@@ -127,8 +155,14 @@ def write_page(rows: Rows, title: str, path: Path) -> Path:
     scored = [_scores(row) for row in rows] if any(row.values(LAST, "acc") for row in rows) else []
     overview = Overview(
         *(title, sheet.heads, sheet.marked(), notes, scored),
-        shown="One run of each",
+        runs="One run of each",
         has_their_scores=all(len(row.finished) < 2 for row in rows),
+        faults=[
+            f"{each.run.folder.name} failed: {each.fault}"
+            for each in all_results(rows)
+            if each.fault
+        ],
+        images=images,
     )
     return write_runs([_one_run(row) for row in rows if row.finished], path, overview)
 
@@ -139,6 +173,7 @@ def _scores(row: RowResult[MethodRun]) -> MethodScores:
         row.row.title,
         {metric: row.values(LAST, metric) for metric in METRICS},
         {metric: value for metric, value in published.items() if value is not None},
+        row.seconds,
     )
 
 
@@ -146,6 +181,7 @@ def _one_run(row: RowResult[MethodRun]) -> ComparedRun:
     """The first that finished; what its method left of its training comes with it."""
     folder = RunFolder(row.finished[0].run.folder)
     own = RunFolder(folder.path / METHOD_FOLDER)
-    facts = replace(read_facts(folder), history=own.read_history())
+    facts = read_facts(folder)
+    facts = replace(facts, history=own.read_history() or facts.history)
     sample = read_sample(own) if own.metrics_file.exists() else None
     return ComparedRun(row.row.title, facts, sample)

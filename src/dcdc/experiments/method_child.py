@@ -5,12 +5,14 @@ events, a line each; stdin stays open as long as the parent lives.
 """
 
 import json
+import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ import sklearn
 import torch
 
 from dcdc.data import Data, ImageSet, VectorSet, load_data
-from dcdc.engine.observer import Observer
+from dcdc.engine.history import write_history
+from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError, Interrupted, TrainingError, out_of_means
 from dcdc.experiments.method_process import Relay
 from dcdc.experiments.method_runs import ENGINE_CHANGES, ERRORS, METHOD_FOLDER
@@ -79,7 +82,8 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
     folder.write_config(asked)
     commit = own_commit()  # of the code that is loaded, whatever is checked out meanwhile
     method = Method(**job["method"])
-    context = Context(device, observer, folder.path / METHOD_FOLDER)
+    told = ToldEpochs(observer)
+    context = Context(device, told, folder.path / METHOD_FOLDER)
     try:
         settings = _settings(method, asked)
         started = time.perf_counter()
@@ -105,7 +109,7 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
         "scores": None if targets is None else score(targets, found.assignments),
         "health": partition_health(probabilities).to_dict(),
         "seed": asked["seed"],
-        "epochs": own.get("epochs"),
+        "epochs": own.get("epochs", len(told.records) or None),
         # A run that was gone on with counts its epochs of before.
         "training_seconds": round(own.get("training_seconds", seconds) if begun else seconds, 2),
         "peak_memory_mb": None if in_all is None else round(in_all),
@@ -119,7 +123,23 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
     confidence = probabilities.max(axis=1)
     names = target_names(image_set)
     folder.write_assignments(image_set.names, found.assignments, confidence, names)
+    if told.records and not method_folder.history_file.exists():
+        write_history(folder.history_file, told.records)
     folder.write_metrics(metrics)  # last: its presence says that all is there
+
+
+class ToldEpochs(PassingObserver):
+    """Keeps what the method tells of each epoch: not every one leaves a history by itself."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__(observer)
+        self.records: list[dict[str, Any]] = []
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        numbers = {key: value for key, value in record.items() if isinstance(value, Real)}
+        known = {key: float(value) for key, value in numbers.items() if math.isfinite(value)}
+        self.records.append({"seconds": 0.0} | known | {"epoch": len(self.records) + 1})
+        super().on_epoch(record)
 
 
 def _leave_with_the_parent() -> None:

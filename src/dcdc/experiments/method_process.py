@@ -36,14 +36,15 @@ _COMMAND = (sys.executable, "-m", "dcdc.experiments.method_child")
 
 @dataclass(frozen=True)
 class Children:
-    watch: Callable[[], AbstractContextManager[Observer]]
+    watch: Callable[[str], AbstractContextManager[Observer]]
+    """Of a run by its name."""
     is_over: Callable[[], bool]
     grace: float = GRACE_SECONDS
 
     def work(self, run: MethodRun, _begun: bool) -> None:
         """Returns when the run is done; raises its fault, or Interrupted."""
         with (
-            self.watch() as observer,
+            self.watch(f"{run.row.title}, seed {run.seed}") as observer,
             Interruption() as interruption,
             tempfile.TemporaryFile() as errors,
             _started(run.job(), errors) as process,

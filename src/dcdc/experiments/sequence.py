@@ -23,6 +23,12 @@ class Ended:
     """Name of the signal that stopped it, or TIME_OVER."""
 
 
+def n_left(runs: Iterable[Run]) -> int:
+    """How many `carry_out` would work on."""
+    by_folder = {run.folder: run for run in runs}.values()
+    return sum(run.standing().state in ("begun", "missing") for run in by_folder)
+
+
 def carry_out(
     runs: Iterable[R],
     work: Callable[[R, bool], None],

@@ -45,7 +45,12 @@ from dcdc.losses.relations import (
     relation_loss,
     sure_label_loss,
 )
-from dcdc.losses.self_supervised import byol_loss, nt_xent_loss, self_label_loss
+from dcdc.losses.self_supervised import (
+    byol_loss,
+    column_contrast_loss,
+    nt_xent_loss,
+    self_label_loss,
+)
 from dcdc.registry import Registry
 
 LossFunction = Callable[[Tensor, Tensor], DcdcLoss]
@@ -79,6 +84,7 @@ __all__ = [
     "byol_loss",
     "class_affinity",
     "class_view_loss",
+    "column_contrast_loss",
     "dcdc_loss",
     "discrimination_loss",
     "discriminator_loss",

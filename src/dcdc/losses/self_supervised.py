@@ -1,4 +1,4 @@
-"""Losses of the phases besides the heads': contrast (SimCLR), prediction (BYOL) and self-labels.
+"""Losses of the phases besides the heads': contrast (SimCLR, CC), prediction (BYOL), self-labels.
 
 Shapes: B images, r perturbed copies of each, D numbers of a projection, K clusters.
 """
@@ -27,6 +27,12 @@ def nt_xent_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     itself = place[:, None] == place
     other_copy = (place + len(first)) % len(rows)
     return F.cross_entropy(logits.masked_fill(itself, -torch.inf), other_copy)
+
+
+def column_contrast_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """NT-Xent over the columns of two copies' assignments (B x K each): CC (Li et al., 2021). Each
+    of the 2K columns finds that of the same cluster over the other copies among all columns."""
+    return nt_xent_loss(first.T, second.T, temperature)
 
 
 def byol_loss(predicted: Tensor, target: Tensor) -> Tensor:

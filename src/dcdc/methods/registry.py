@@ -182,6 +182,7 @@ for _name, _title in {
     "iic": "IIC",
     "pica": "PICA",
     "scan": "SCAN",
+    "cc": "CC",
     "gmm": "GMM",
     "temi": "TEMI",
     "turtle": "TURTLE",

@@ -29,11 +29,15 @@ from dcdc.engine.simple_training import (
 )
 from dcdc.errors import InputError
 from dcdc.methods.context import Context
+from dcdc.methods.points import principal_components
 from dcdc.prepare.suggestions import TINY
 from dcdc.runtime.device import choose_fastest_convolutions, cpu_threads, pick_device
 from dcdc.runtime.seeding import derive_seed
 
 Network = TypeVar("Network", bound=nn.Module)
+
+_MOST_FEATURES = 2_048
+"""Of which all directions are computed, to take the leading ones."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +106,15 @@ class TrainingContext:
             built.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return built
 
-    def budget(self, n_steps: int | None, width: int | None, learning_rate: float | None) -> Budget:
-        """As asked for; `None` is chosen by images and device."""
-        usual = SMALL if self.image_set.side <= TINY or self.device.type == "cpu" else LARGE
+    def budget(
+        self,
+        n_steps: int | None,
+        width: int | None,
+        learning_rate: float | None,
+        small: Budget = SMALL,
+    ) -> Budget:
+        """As asked for; `None` is chosen by images and device: `small` for tiny ones and a CPU."""
+        usual = small if self.image_set.side <= TINY or self.device.type == "cpu" else LARGE
         asked = {"n_steps": n_steps, "width": width, "learning_rate": learning_rate}
         given = {name: value for name, value in asked.items() if value is not None}
         check_above_zero(**given)
@@ -171,8 +181,12 @@ def whitened(codes: NDArray[np.float32], floor: float = 1 / 50) -> NDArray[np.fl
 def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
     """N x n: every feature standardised, then the directions in which they vary most."""
     deviation = features.std(axis=0)
-    kept = features[:, deviation > 1e-6 * deviation.max()]
-    standardised = (kept - kept.mean(axis=0)) / kept.std(axis=0)
+    kept = deviation > 1e-6 * deviation.max()
+    standardised = features[:, kept]
+    standardised -= standardised.mean(axis=0)  # in place: they may be gigabytes
+    standardised /= deviation[kept]
+    if min(standardised.shape) > _MOST_FEATURES:
+        return principal_components(standardised, n, seed=0)
     # eigh sorts ascending: the last directions hold the most variance.
     axes = np.linalg.eigh(standardised.T @ standardised)[1][:, -n:]
     return np.asarray(standardised @ axes, np.float32)

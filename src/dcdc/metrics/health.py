@@ -3,6 +3,7 @@
 Shapes: N images, D features, K clusters.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,6 +68,17 @@ def health_warnings(health: PartitionHealth) -> list[str]:
             "clusters"
         )
     return found
+
+
+def collapse(sizes: Sequence[int]) -> str:
+    """What is wrong with clusters of these sizes, in a few words; empty where all are in use."""
+    n_used, largest = sum(size > 0 for size in sizes), max(sizes) / sum(sizes)
+    if largest > _ONE_FOR_ALL:
+        return f"collapsed: {largest:.0%} of the images in one cluster"
+    used = f"{n_used} of {len(sizes)} clusters in use"
+    if n_used == len(sizes):
+        return ""
+    return f"collapsed: {used}" if 2 * n_used <= len(sizes) else used
 
 
 def label_free_score(features: NDArray[np.float32], labels: NDArray[np.int64]) -> float:

@@ -1,4 +1,5 @@
-"""Layers that networks share: normalisation, Sobel filter, grid, dense layer; and the EMA target.
+"""Layers that networks share: normalisation, Sobel filter, grid, dense layer, projection head; and
+the EMA target.
 
 Shapes: B images, C channels (1 or 3), H x W pixels in [0, 1].
 """
@@ -80,6 +81,14 @@ class Dense(nn.Linear):
         if self.training or torch.compiler.is_compiling() or len(x) >= _FEWEST_ROWS:
             return super().forward(x)
         return super().forward(F.pad(x, (0, 0, 0, _FEWEST_ROWS - len(x))))[: len(x)]
+
+
+def projection_head(n_features: int, n_projected: int) -> nn.Sequential:
+    """SimCLR's two layers between features and contrast: what the contrast throws away, features
+    keep."""
+    return nn.Sequential(
+        nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, n_projected)
+    )
 
 
 class EmaTarget(nn.Module):

@@ -19,6 +19,7 @@ from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import PerturbedPair
 from dcdc.losses import nt_xent_loss
 from dcdc.networks import ClusteringNetwork
+from dcdc.networks.layers import projection_head
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,7 @@ class Contrast(Phase):
         return ((self.kind,),)
 
     def part(self, network: ClusteringNetwork) -> nn.Module:
-        """Two layers between features and contrast: what the contrast throws away, features
-        keep."""
-        n_features = network.n_features
-        return nn.Sequential(
-            nn.Linear(n_features, n_features), nn.ReLU(), nn.Linear(n_features, self.projection)
-        )
+        return projection_head(network.n_features, self.projection)
 
     def objective(self, context: TrainingContext, tools: StepTools) -> "ContrastObjective":
         return ContrastObjective(context.perturbed_copy(2), self, tools)

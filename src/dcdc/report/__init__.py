@@ -21,6 +21,7 @@ def write_report(folder: "RunFolder", image_set: "Data | None" = None) -> Path:
 
 def write_comparison(folders: "Sequence[RunFolder]", path: Path) -> Path:
     """Writes a page that shows finished runs side by side."""
-    from dcdc.report.compare import read_runs, write_runs
+    from dcdc.report.compare import write_runs
+    from dcdc.report.compared_runs import read_runs
 
     return write_runs(read_runs(folders), path)

@@ -17,7 +17,7 @@ from dcdc.errors import InputError
 from dcdc.printable import shown
 from dcdc.report.facts import ClusterFacts
 from dcdc.report.gallery import is_coarse, shown_clusters, thumbnail_uri, typical_images
-from dcdc.report.page import render
+from dcdc.report.rendering import render
 
 PER_CLUSTER = 8
 _SIDE = 64  # pixels of a picture, which stays in the notebook's file

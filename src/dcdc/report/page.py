@@ -1,7 +1,5 @@
 """The page: one HTML file with everything inside, one script of ours, and nothing that loads."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dcdc.data.mapped import gather_rows
@@ -18,7 +14,6 @@ from dcdc.data.pictures import Pictures, missing_pictures, pictures_of
 from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
-from dcdc.printable import shown_lines
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
 from dcdc.report.facts import (
@@ -45,6 +40,7 @@ from dcdc.report.map_figure import draw_map
 from dcdc.report.map_layout import layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data, short_name
 from dcdc.report.panels import panels
+from dcdc.report.rendering import duration, render, script_of
 from dcdc.report.reproduce import command, config_lines
 from dcdc.report.themes import DARK, LIGHT
 from dcdc.runtime.atomic_files import write_text
@@ -56,15 +52,6 @@ if TYPE_CHECKING:
 
 MAX_SKIPPED = 50
 
-_TEMPLATES = PackageLoader("dcdc.report")
-_ENVIRONMENT = Environment(
-    loader=_TEMPLATES,
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=lambda value: shown_lines(value) if type(value) is str else value,
-)
 _SCORE_COLUMNS = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "purity": "purity"}
 _STATIC_MAP = 1_500_000  # characters; a heavier picture of the map is left to its own files
 
@@ -103,7 +90,7 @@ def render_page(
     confusion = _confusion(facts)
     later = _later(facts, in_use) if images is not None else {}
     data = page_data(facts, in_use, images=images, points=points, later=later, confusion=confusion)
-    script = _script()
+    script = script_of("shared.js", "report.js")
     stems = [*pictures, *(["clusters"] if images is not None else [])]
     static_map = pictures.get("map")
     return render(
@@ -137,31 +124,13 @@ def render_page(
         light=LIGHT,
         dark=DARK,
         data=as_script(data),
-        script=script,
-        script_hash=_hash(script),
+        script=script.text,
+        script_hash=script.known_by,
         mark=facts.origin,
         was_taught=bool(facts.metrics.get("refined")),
         # Last: all pictures have been asked for.
         missing_pictures=missing_pictures(images, facts.names),
     )
-
-
-def render(template: str, **values: object) -> str:
-    """A file name that is no valid text does not keep a page from being written."""
-    text = _ENVIRONMENT.get_template(template).render(**values)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _script() -> Markup:
-    text, _, _ = _TEMPLATES.get_source(_ENVIRONMENT, "report.js")
-    assert "</" not in text  # nothing may end the element early
-    return Markup(text)
-
-
-def _hash(script: str) -> str:
-    """What the page's policy knows the script by: no other may run."""
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _headline(facts: RunFacts, clusters: list[ClusterFacts]) -> list[tuple[str, str]]:
@@ -223,18 +192,6 @@ def _refined(facts: RunFacts) -> list[tuple[str, str]]:
         ("refined from", f"{Path(refined['source']).name or 'Python'}, by edits: {edits}"),
         *([(f"{facts.things} in no cluster", f"{n_outside:,}")] if n_outside else []),
     ]
-
-
-def duration(seconds: float) -> str:
-    """Short enough for one line of a tile."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d} min"
-    return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
 
 
 def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
