@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dcdc.config import parse_settings
 from dcdc.engine.edits import Edits, RunAnswers
 from dcdc.metrics import score
 from dcdc.metrics.matching import match_clusters
@@ -61,12 +62,10 @@ def main() -> None:
     titles = list(medians[-1])
     print(f"| {' | '.join(titles)} |\n|{'---:|' * len(titles)}")
     for each in medians:
-        print(f"| {' | '.join(shown(each.get(title)) for title in titles)} |")
+        print(f"| {' | '.join(shown(each, title) for title in titles)} |")
 
 
 def measure(folder: RunFolder, given: argparse.Namespace) -> list[dict[str, Any]]:
-    from dcdc.config import parse_settings
-
     table, metrics = folder.read_assignments(), folder.read_metrics()
     targets = np.array(table["target"].to_pylist())
     answers = RunAnswers(
@@ -112,25 +111,31 @@ def places_of_wrong(
     targets: NDArray[np.str_], clusters: NDArray[np.integer], seen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Rising places in `seen` of images that are not in the cluster matched to their class."""
-    matched = match_clusters(targets, clusters)
-    return np.array([at for at, row in enumerate(seen) if matched[clusters[row]] != targets[row]])
+    own = own_clusters(targets, clusters)
+    wrong = [own.get(targets[row], clusters[row]) != clusters[row] for row in seen]
+    return np.flatnonzero(wrong)
+
+
+def own_clusters(targets: NDArray[np.str_], clusters: NDArray[np.integer]) -> dict[str, int]:
+    """By class: the cluster that is matched to it; a class too many has none."""
+    return {target: cluster for cluster, target in match_clusters(targets, clusters).items()}
 
 
 def moves(targets: NDArray[np.str_], answers: RunAnswers, rows: Sequence[int]) -> Edits:
     """Each image to the cluster that is matched to its class."""
-    own = {target: cluster for cluster, target in match_clusters(targets, answers.clusters).items()}
-    edits = Edits(answers.digest)
-    for row in map(int, rows):
-        images = [[row, answers.names[row]]]
-        edit = {"kind": "move", "to": int(own[str(targets[row])]), "images": images}
-        edits = Edits(answers.digest, (*edits.made, edit))
-    return edits
+    own = own_clusters(targets, answers.clusters)
+    made = (
+        {"kind": "move", "to": int(own[targets[row]]), "images": [[int(row), answers.names[row]]]}
+        for row in rows
+    )
+    return Edits(answers.digest, tuple(made))
 
 
 def median(rows: Sequence[dict[str, Any]], number: int) -> dict[str, float]:
     same = [row for row in rows if row["corrections"] == number]
     keys = [key for key in same[0] if key not in ("run", "seed")]
-    return {key: float(np.median([row[key] for row in same])) for key in keys}
+    found = {key: float(np.median([row[key] for row in same])) for key in keys}
+    return found | {"corrections": number}
 
 
 def as_lines(record: dict[str, Any]) -> str:
@@ -144,10 +149,11 @@ def as_lines(record: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def shown(value: float | None) -> str:
-    if value is None:
+def shown(row: dict[str, float], key: str) -> str:
+    if key not in row:
         return ""
-    return f"{value:.0f}" if value == int(value) and value > 1 else f"{value:.3f}"
+    digits = {"corrections": 0, "looked_at": 0, "seconds": 1}.get(key, 3)
+    return f"{row[key]:.{digits}f}"
 
 
 if __name__ == "__main__":
