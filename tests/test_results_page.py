@@ -242,3 +242,43 @@ def test_figures_with_a_pretrained_backbone_are_those_of_their_records(row, name
     cells = [cell.strip(" *") for cell in tuned.split("|")]
     for cell, kept in ((cells[0], "frozen"), (cells[2], "fine-tuned")):
         assert cell == " / ".join(dotted(runs[kept][metric]) for metric in METRICS)
+
+
+CORRECTIONS = SECTIONS["Learning from corrections"]
+
+
+def corrections(name: str) -> dict:
+    return json.loads((DOCS / f"runs/corrections/{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-test"])
+def test_tables_of_corrections_are_those_of_the_records(name):
+    orders = [corrections(f"{name}-{order}") for order in ("random", "least-sure")]
+    for both in zip(*(record["medians"] for record in orders), strict=True):
+        number = both[0]["corrections"]
+        cells = [
+            f"{each['looked_at']:.0f} | {dotted(each['acc'])} | {dotted(each['acc_others'])}"
+            if number
+            else f"0 | {dotted(each['acc'])} | "
+            for each in both
+        ]
+        assert f"| {number} | {' | '.join(cells)} |".replace("  ", " ") in CORRECTIONS
+    for record in orders:
+        runs = {row["run"] for row in record["rows"]}
+        assert len(runs) == 5
+        for median in record["medians"]:
+            same = [r["acc"] for r in record["rows"] if r["corrections"] == median["corrections"]]
+            assert median["acc"] == statistics.median(same)
+
+
+def test_the_gains_by_corrections_are_those_of_the_records():
+    digits = [r["acc"] for r in corrections("digits-random")["rows"] if r["corrections"] == 10]
+    assert f"the lowest seed {dotted(min(digits))}" in CORRECTIONS
+    for order, told in (("random", "a gain of {}"), ("least-sure", "Least sure first: {}")):
+        rows = corrections(f"cifar10-test-{order}")["rows"]
+        acc = {(row["run"], row["corrections"]): row["acc"] for row in rows}
+        gains = [acc[run, 50] - acc[run, 0] for run in {row["run"] for row in rows}]
+        assert told.format(f"+{dotted(statistics.median(gains))}") in CORRECTIONS
+        if order == "random":
+            span = f"+{dotted(min(gains))} to +{dotted(max(gains))}"
+            assert span in CORRECTIONS

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from corrected_runs import answers_of, correct, mixed_vectors
-from dcdc.cli.refine import next_name
 from dcdc.config import RunConfig, to_mapping
+from dcdc.refining import next_name
 from dcdc.run_folder import RunFolder
 
 MOVED = {"kind": "move", "to": 2, "rows": [2, 5, 8, 11]}

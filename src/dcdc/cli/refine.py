@@ -1,9 +1,7 @@
 """`dcdc refine RUN`: a run learns from what people corrected in it, in a run folder of its own."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +46,7 @@ def refine(
     from dcdc.cli.reading import read_configured
     from dcdc.config import parse_settings
     from dcdc.prepare.overrides import Overrides
+    from dcdc.refining import next_name
     from dcdc.refining import refine as train_on
     from dcdc.run_folder import RunFolder
 
@@ -79,14 +78,6 @@ def refine(
 
         report_file = write_report(folder, images)
     _show(result, corrected, folder, report_file)
-
-
-def next_name(run: Path) -> Path:
-    """`runs/photos-refined` of `runs/photos`, then `runs/photos-refined-2`, whatever is free."""
-    path = run if run.name else run.resolve()
-    first = f"{re.sub(r'-refined(-[0-9]+)?$', '', path.name)}-refined"
-    names = chain([first], (f"{first}-{number}" for number in count(2)))
-    return next(place for place in map(path.with_name, names) if not place.exists())
 
 
 @contextmanager
