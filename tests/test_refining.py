@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,10 +222,34 @@ def test_a_kill_before_the_first_checkpoint_begins_again(split_run, tmp_path):
 
 def test_a_network_with_several_heads_goes_on_with_none_of_them(vector_run):
     folder = RunFolder.open(vector_run)
-    weights = start_of(folder.read_model(folder.read_config()), 5)
+    config = replace(read_config(folder), n_clusters=5)
+    weights = start_of(folder.read_model(folder.read_config()), config)
     heads = {name: tuple(t.shape) for name, t in weights.items() if name.startswith("heads.")}
     assert heads == {"heads.cluster_head.weight": (5, 12), "heads.cluster_head.bias": (5,)}
     assert "answering" not in weights
     assert torch.equal(
         weights["directions.middle"], folder.read_model(folder.read_config())["directions.middle"]
     )
+
+
+def test_vectors_have_no_whole_network(split_run, tmp_path):
+    with pytest.raises(InputError, match="no whole network"):
+        refined(split_run, tmp_path / "new", whole_network=True)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole_network", [False, True])
+def test_a_frozen_pretrained_backbone_stays_as_it_is_or_trains(frozen_run, tmp_path, whole_network):
+    folder = RunFolder.open(frozen_run)
+    before = folder.read_model(folder.read_config())
+    answers = answers_of(frozen_run)
+    to = int(answers.clusters[1] == 0)
+    correct(frozen_run, {"kind": "move", "to": to, "rows": [1]})
+    result = refined(frozen_run, tmp_path / "new", whole_network=whole_network)
+    assert answers_of(tmp_path / "new").clusters[1] == to
+    assert result.config.network.frozen != whole_network
+    after = load(tmp_path / "new", "cpu").network.state_dict()
+    backbone = [name for name in after if name.startswith("backbone.")]
+    assert backbone
+    assert all(after[name].equal(before[name]) for name in backbone) != whole_network

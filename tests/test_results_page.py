@@ -274,6 +274,10 @@ def test_tables_of_corrections_are_those_of_the_records(name):
 def test_the_gains_by_corrections_are_those_of_the_records():
     digits = [r["acc"] for r in corrections("digits-random")["rows"] if r["corrections"] == 10]
     assert f"the lowest seed {dotted(min(digits))}" in CORRECTIONS
+    whole = corrections("digits-whole-network")
+    assert f"at random end at {dotted(whole['medians'][1]['acc'])}:" in CORRECTIONS
+    seconds = [row["seconds"] for row in whole["rows"] if row["corrections"]]
+    assert f"It took {min(seconds):.0f} to {max(seconds):.0f} s" in CORRECTIONS
     for order, told in (("random", "a gain of {}"), ("least-sure", "Least sure first: {}")):
         rows = corrections(f"cifar10-test-{order}")["rows"]
         acc = {(row["run"], row["corrections"]): row["acc"] for row in rows}

@@ -31,6 +31,7 @@ from dcdc.prepare.going_on import require_images_of
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run, read_plainly
 from dcdc.prepare.refinement import refined
+from dcdc.prepare.resolve import has_stored_features
 from dcdc.run import RunResult, read_config, run
 from dcdc.run_folder import RunFolder
 
@@ -90,13 +91,14 @@ def learn(
     keep_finished: bool = False,
 ) -> RunResult:
     """From the settings and `weights` of the run that was corrected, and its images."""
-    config = refined(stored, taught.n_clusters, data.n_images, whole_network=whole_network)
+    wanted = refined(stored, taught.n_clusters, data.n_images, whole_network=whole_network)
+    config = prepare_run(data, replace(overrides, preset=wanted)).config
     return run(
-        prepare_run(data, replace(overrides, preset=config)).config,
+        config,
         data,
         folder=folder,
         observer=observer or SilentObserver(),
-        weights=start_of(weights, taught.n_clusters),
+        weights=start_of(weights, config),
         keep_finished=keep_finished,
         taught=taught,
     )
@@ -120,19 +122,20 @@ def lesson_of(corrected: RunFolder, edits: Path | Edits | None = None) -> Taught
     )
 
 
-def start_of(weights: Mapping[str, Tensor], n_clusters: int) -> dict[str, Tensor]:
-    """Of a finished network, with one cluster head that has yet to begin."""
+def start_of(weights: Mapping[str, Tensor], config: RunConfig) -> dict[str, Tensor]:
+    """Of a finished network, with one cluster head that has yet to begin, as `config` has it. A
+    frozen backbone that is to train from now on has no directions any more."""
     name = next(name for name in weights if name.startswith(f"heads.{CLUSTER_HEAD}"))
     n_features = weights[f"{name.rpartition('.')[0]}.weight"].shape[1]
-    kept = {
-        name: tensor
-        for name, tensor in weights.items()
-        if name.partition(".")[0] not in ("heads", "answering")
-    }
+    gone = {"heads", "answering"}
+    if not has_stored_features(config.network):
+        gone.add("directions")
+    kept = {name: each for name, each in weights.items() if name.partition(".")[0] not in gone}
+    assert config.n_clusters is not None
     head = f"heads.{CLUSTER_HEAD}"
     return kept | {
-        f"{head}.weight": torch.zeros(n_clusters, n_features),
-        f"{head}.bias": torch.zeros(n_clusters),
+        f"{head}.weight": torch.zeros(config.n_clusters, n_features),
+        f"{head}.bias": torch.zeros(config.n_clusters),
     }
 
 
@@ -170,7 +173,7 @@ def begun(folder: RunFolder) -> Begun:
         corrected = RunFolder.open(Path(taught.source))
         if lesson_of(corrected).answers == taught.answers:
             weights = corrected.read_model(to_mapping(read_config(corrected)))
-            return Begun(taught, start_of(weights, taught.n_clusters))
+            return Begun(taught, start_of(weights, read_config(folder)))
     raise InputError(
         f"{folder.path} stopped before its first checkpoint, and the run that it learns from, "
         f"{taught.source}, is no longer there as it was",

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 from dcdc.config import RunConfig
+from dcdc.errors import InputError
+from dcdc.networks.feature_vectors import VECTORS
 from dcdc.phases.refine import Refine
+from dcdc.prepare.suggestions import FINE_TUNING_RATE
 
 _STEPS = 100
 _MOST_EPOCHS = 20
@@ -15,7 +18,12 @@ def refined(stored: RunConfig, n_clusters: int, n_images: int, *, whole_network:
     """`stored`: of the corrected run, whose network goes on. Its other heads number their clusters
     otherwise, so that no correction speaks of them."""
     batch_size = max(2, min(256, n_images // 2))
+    network = replace(stored.network, over_clusters=0, sub_heads=1)
     if whole_network:
+        if network.backbone == VECTORS:
+            raise InputError("the run is of feature vectors, and has no whole network to train")
+        if network.frozen:
+            network = replace(network, frozen=False, backbone_rate=FINE_TUNING_RATE)
         batch_size = min(batch_size, _batch_size(stored) or batch_size)
         phase = Refine(
             epochs=_WHOLE_NETWORK_EPOCHS,
@@ -29,7 +37,7 @@ def refined(stored: RunConfig, n_clusters: int, n_images: int, *, whole_network:
     return replace(
         stored,
         n_clusters=n_clusters,
-        network=replace(stored.network, over_clusters=0, sub_heads=1),
+        network=network,
         phases=(phase,),
         train=replace(stored.train, device="auto", precision="auto", evaluate_every=1),
     )
