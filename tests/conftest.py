@@ -13,6 +13,13 @@ import numpy as np
 import pytest
 import torch
 
+from corrected_runs import (  # noqa: F401 - fixtures for every test
+    mixed_file,
+    mixed_image_run,
+    mixed_image_run_once,
+    mixed_run,
+    mixed_run_once,
+)
 from dcdc.config import (
     AugmentConfig,
     DataConfig,

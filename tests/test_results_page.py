@@ -274,3 +274,47 @@ def test_long_tailed_digits_are_those_of_their_record():
         cut = " ".join(str(row["n_cut"]) for row in rows)
         assert medians["acc"] == statistics.median(row["acc"] for row in rows)
         assert f"| `{sizes}` | {each} | {scores(medians, ' / ')} | {cut} |" in section
+
+
+CORRECTIONS = SECTIONS["Learning from corrections"]
+
+
+def corrections(name: str) -> dict:
+    return json.loads((DOCS / f"runs/corrections/{name}.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-test"])
+def test_tables_of_corrections_are_those_of_the_records(name):
+    orders = [corrections(f"{name}-{order}") for order in ("random", "least-sure")]
+    for both in zip(*(record["medians"] for record in orders), strict=True):
+        number = both[0]["corrections"]
+        cells = [
+            f"{each['looked_at']:.0f} | {dotted(each['acc'])} | {dotted(each['acc_others'])}"
+            if number
+            else f"0 | {dotted(each['acc'])} | "
+            for each in both
+        ]
+        assert f"| {number} | {' | '.join(cells)} |".replace("  ", " ") in CORRECTIONS
+    for record in orders:
+        runs = {row["run"] for row in record["rows"]}
+        assert len(runs) == 5
+        for median in record["medians"]:
+            same = [r["acc"] for r in record["rows"] if r["corrections"] == median["corrections"]]
+            assert median["acc"] == statistics.median(same)
+
+
+def test_the_gains_by_corrections_are_those_of_the_records():
+    digits = [r["acc"] for r in corrections("digits-random")["rows"] if r["corrections"] == 10]
+    assert f"the lowest seed {dotted(min(digits))}" in CORRECTIONS
+    whole = corrections("digits-whole-network")
+    assert f"at random end at {dotted(whole['medians'][1]['acc'])}:" in CORRECTIONS
+    seconds = [row["seconds"] for row in whole["rows"] if row["corrections"]]
+    assert f"It took {min(seconds):.0f} to {max(seconds):.0f} s" in CORRECTIONS
+    for order, told in (("random", "a gain of {}"), ("least-sure", "Least sure first: {}")):
+        rows = corrections(f"cifar10-test-{order}")["rows"]
+        acc = {(row["run"], row["corrections"]): row["acc"] for row in rows}
+        gains = [acc[run, 50] - acc[run, 0] for run in {row["run"] for row in rows}]
+        assert told.format(f"+{dotted(statistics.median(gains))}") in CORRECTIONS
+        if order == "random":
+            span = f"+{dotted(min(gains))} to +{dotted(max(gains))}"
+            assert span in CORRECTIONS

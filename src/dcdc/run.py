@@ -37,10 +37,13 @@ from dcdc.engine.sample import (
     sampled_rows,
     take_sample,
 )
+from dcdc.engine.settled import said
+from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.metrics import partition_health, score
 from dcdc.metrics.cluster_number import ClusterNumber
+from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
@@ -88,6 +91,7 @@ def run(
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
     number: ClusterNumber | None = None,
+    taught: Taught | None = None,
     processes: Processes = ALONE,
 ) -> RunResult:
     """Trains, answers and writes the run folder; without a folder nothing is written.
@@ -95,7 +99,8 @@ def run(
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
     network begins with; `baselines` are scored beside, by their titles; `number` tells the report
-    how it was found. Of several `processes` all call this, and the first alone gives a folder.
+    how it was found; `taught` is what people said of the images, for a run that learns from it
+    (dcdc.refining). Of several `processes` all call this, and the first alone gives a folder.
     """
     with ExitStack() as held:
         if folder is not None:
@@ -111,6 +116,7 @@ def run(
             weights,
             keep_finished,
             number,
+            taught,
             processes,
         )
 
@@ -125,6 +131,7 @@ def _run(
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
     number: ClusterNumber | None,
+    taught: Taught | None,
     processes: Processes,
 ) -> RunResult:
     if folder is not None and resume:
@@ -135,7 +142,10 @@ def _run(
     def begin() -> None:
         """In the folder, when nothing refuses the run any more."""
         if folder is not None:
-            (folder.write_config if resume else folder.begin)(to_mapping(config))
+            if resume:
+                folder.write_config(to_mapping(config))
+            else:
+                folder.begin(to_mapping(config), taught)
             keep_files(config.network.backbone, folder.backbone)
             if number is not None:
                 folder.write_number(asdict(number))
@@ -143,7 +153,7 @@ def _run(
                 folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
 
     try:
-        training = build_training(config, image_set, observer, path, processes, weights)
+        training = build_training(config, image_set, observer, path, processes, weights, taught)
     except Interrupted:  # while features were computed, with which it goes on
         begin()
         raise
@@ -174,7 +184,7 @@ def _run(
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
-    assigned, vouch, reference = _answered(config, training.model, training.store)
+    assigned, vouch, reference = _answered(config, training.model, training.store, taught)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -190,12 +200,17 @@ def _run(
     }
     if processes.size > 1:
         metrics["processes"] = processes.size
+    if taught is not None:
+        metrics["refined"] = _refined(taught, assigned)
     history = folder.read_history() if folder else trainer.history
     training.model.metrics = metrics
 
     sample = features = None
     if processes.all_reduce_max(folder is not None):
-        sample = _sample(config, training.model, training.store, vouch)
+        store = training.store
+        if config.trains_heads_alone:  # whose perturbed copies are looked at, too
+            store = open_data(config, training.model, image_set, observer)
+        sample = _sample(config, training.model, store, vouch)
         features = every_feature(training.model, training.store)
 
     def write() -> None:
@@ -301,17 +316,18 @@ def write_run(
     metrics: dict[str, Any],
     history: Sequence[dict[str, Any]],
     number: ClusterNumber | None = None,
+    taught: Taught | None = None,
 ) -> None:
     """The run folder of a training that was done without one."""
     with folder.writing(), cpu_threads(config.train.threads):
-        folder.begin(to_mapping(config))
+        folder.begin(to_mapping(config), taught)
         keep_files(model.found_backbone or config.network.backbone, folder.backbone)
         if number is not None:
             folder.write_number(asdict(number))
         store = open_data(config, model, image_set, SilentObserver())
         for record in history:
             append_history(folder.history_file, record)
-        assigned, vouch, _ = _answered(config, model, store)
+        assigned, vouch, _ = _answered(config, model, store, taught)
         sample = _sample(config, model, store, vouch)
         folder.write_features(every_feature(model, store))
         _write_results(folder, image_set, model, assigned, sample, metrics)
@@ -336,17 +352,35 @@ def read_config(folder: RunFolder) -> RunConfig:
         raise InputError(f"{folder.config_file}: {error}") from None
 
 
+def _refined(taught: Taught, assigned: Assigned) -> dict[str, Any]:
+    """What the run came from, what it was taught, and how much of it the network has learnt."""
+    rows = taught.labelled
+    own = assigned.probabilities[rows].argmax(axis=1)
+    return {
+        "source": taught.source,
+        "answers": taught.answers,
+        "edits": dict(taught.counts),
+        "labelled": len(rows),
+        "learnt": int((own == taught.clusters[rows]).sum()),
+        "outside": len(taught.outside),
+    }
+
+
 def _metrics(config: RunConfig, image_set: Data, assigned: Assigned) -> dict[str, Any]:
-    targets, outside = image_set.targets, assigned.outside
-    inside = assigned.probabilities if outside is None else assigned.probabilities[~outside]
+    """What people put into no cluster has no score; what was found to be in none has."""
+    targets, assignments = image_set.targets, assigned.assignments
+    counts = np.ones(len(assignments), bool)
+    if assigned.said is not None:
+        counts = assigned.said != OUTLIER
+    found = slice(None) if assigned.outside is None else ~assigned.outside
     return {
         "n_images": image_set.n_images,
         "n_clusters": config.n_clusters,
         "n_classes": image_set.n_classes,
         **data_shape(image_set),
         "backbone": backbone_of(config),
-        "scores": None if targets is None else score(targets, assigned.assignments),
-        "health": partition_health(inside).to_dict(),
+        "scores": None if targets is None else score(targets[counts], assignments[counts]),
+        "health": partition_health(assigned.probabilities[found], assignments[found]).to_dict(),
         **({"n_outliers": assigned.n_outliers} if config.outliers else {}),
     }
 
@@ -423,9 +457,13 @@ class _Answered(NamedTuple):
     """Their features, as a run keeps them."""
 
 
-def _answered(config: RunConfig, model: TrainedModel, store: Store) -> _Answered:
-    """Of every image."""
+def _answered(
+    config: RunConfig, model: TrainedModel, store: Store, taught: Taught | None = None
+) -> _Answered:
+    """Of every image: what the network answers, but for what people settled."""
     assigned = model.assign_store(store)
+    if taught is not None:
+        assigned = assigned._replace(said=said(assigned.probabilities, taught))
     if not config.outliers:
         return _Answered(assigned)
     assert config.n_clusters is not None
@@ -442,7 +480,7 @@ def _answered(config: RunConfig, model: TrainedModel, store: Store) -> _Answered
         if len(some):
             outside[some] = known.score(model.features_of(store, some)) > 1
     outside[rows] = scores_among(known, features, vouch) > 1
-    return _Answered(Assigned(assigned.probabilities, outside), vouch, features[vouch])
+    return _Answered(assigned._replace(outside=outside), vouch, features[vouch])
 
 
 def _sample(

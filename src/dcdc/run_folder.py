@@ -16,6 +16,7 @@ from dcdc.engine.checkpoints import CHECKPOINTS, STATE, TENSORS
 from dcdc.engine.cluster_names import read_names, write_names
 from dcdc.engine.edits import Edits, RunAnswers, read_edits, write_edits
 from dcdc.engine.history import HISTORY, read_history
+from dcdc.engine.taught import Taught, read_taught, write_taught
 from dcdc.errors import InputError
 from dcdc.metrics.hierarchy import Hierarchy, Join
 from dcdc.runtime.array_files import write_arrays
@@ -39,13 +40,13 @@ RUN_FOLDER = Contents(
         *("assignments.parquet", model_files.WEIGHTS, model_files.METRICS, model_files.CARD),
         *("sample.npz", "features.npz", model_files.REFERENCE, "map.npz", model_files.NAMES),
         *("edits.json", "report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS),
-        *("skipped.csv", files.NUMBER.name, files.HIERARCHY.name),
+        *("skipped.csv", files.NUMBER.name, files.HIERARCHY.name, files.TAUGHT.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
         *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
         *(_JOB, model_files.CONFIG),
     )
 )
-_NOT_BEGUN = Contents((_JOB,))
+_NOT_BEGUN = Contents((_JOB, files.TAUGHT.name, model_files.NAMES))
 """What a start that was killed before its first settings may have left."""
 _ELSEWHERE = "choose another by {run}"
 _LONGEST_JOB = 4096
@@ -70,6 +71,7 @@ class RunFolder:
         self.skipped_file = path / "skipped.csv"
         self.number_file = path / files.NUMBER.name
         self.hierarchy_file = path / files.HIERARCHY.name
+        self.taught_file = path / files.TAUGHT.name
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
@@ -128,8 +130,9 @@ class RunFolder:
                         remove_leftovers(folder)
             yield
 
-    def begin(self, config: dict[str, Any]) -> None:
-        """In `writing`, when nothing can refuse the run any more: what it replaces goes."""
+    def begin(self, config: dict[str, Any], taught: Taught | None = None) -> None:
+        """In `writing`, when nothing can refuse the run any more: what it replaces goes. `taught`
+        is what the run is to learn, without which it could not go on."""
         if self.is_new:
             self._require_place()
             if self._may_replace:
@@ -137,6 +140,10 @@ class RunFolder:
             if self._job:
                 write_text(self.job_file, self._job + "\n")
         self.is_new = False
+        if taught is not None:
+            write_taught(self.taught_file, taught)
+            if any(taught.names):
+                self.write_names({n: name for n, name in enumerate(taught.names) if name})
         self.write_config(config)
 
     def _require_place(self) -> None:
@@ -300,6 +307,10 @@ class RunFolder:
             return {}
         n_clusters = self.read_config().get("n_clusters") or 0
         return read_names(file or self.names_file, int(n_clusters))
+
+    def read_taught(self) -> Taught | None:
+        """What people had taught the run; None where nobody did."""
+        return read_taught(self.taught_file) if self.taught_file.exists() else None
 
     def write_edits(self, edits: Edits) -> None:
         write_edits(self.edits_file, edits)

@@ -22,6 +22,7 @@ import dcdc
 from dcdc.data import load_images
 from dcdc.engine.checkpoints import list_checkpoints, load_latest
 from dcdc.engine.edits import Edits, RunAnswers
+from dcdc.engine.taught import taught_by, write_taught
 from dcdc.errors import InputError
 from dcdc.prediction.answers import images_for
 from dcdc.prediction.session import predict_to_file
@@ -59,7 +60,9 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     of_run = given(folder)
     moved = {"kind": "move", "images": [[3, of_run.names[3]]], "to": 1}
     named = {"kind": "name", "cluster": 1, "name": "Küken"}
-    folder.write_edits(Edits(of_run.digest, (moved, named)))
+    made = Edits(of_run.digest, (moved, named))
+    folder.write_edits(made)
+    write_taught(folder.taught_file, taught_by(made, of_run, source="before"))
     saved = dcdc.load(folder.path).save(folder.path.parent / "model")
     shutil.copy(saved / "reference.npz", folder.path)
     folder.write_features(np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16))
@@ -98,6 +101,11 @@ def given(folder: RunFolder) -> RunAnswers:
 
 def edits(folder: RunFolder) -> Any:
     return folder.read_edits(given(folder))
+
+
+def taught(folder: RunFolder) -> Any:
+    found = vars(folder.read_taught())
+    return {name: np.asarray(found[name]).tolist() for name in found if name != "counts"}
 
 
 def sample(folder: RunFolder) -> Any:
@@ -142,6 +150,7 @@ CASES = {
     "history.jsonl": Case(facts, is_prefix_good=True),
     "names.json": Case(facts),
     "edits.json": Case(edits),
+    "taught.npz": Case(taught),
     "skipped.csv": Case(facts),
     "assignments.parquet": Case(facts),
     "sample.npz": Case(sample),

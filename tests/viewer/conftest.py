@@ -6,7 +6,7 @@ from PIL import Image
 from viewer_runs import HOSTILE, Client, photo, write_run
 
 from dcdc.run_folder import RunFolder
-from dcdc.viewer import Answers, ViewServer, open_run
+from dcdc.viewer import Answers, Refining, ViewServer, open_run
 from devtools import Tab
 
 
@@ -58,16 +58,18 @@ def serve():
 
     def start(folder: RunFolder) -> Client:
         viewed = open_run(folder)
-        server = ViewServer(Answers(viewed))
+        answers = Refining(folder.path, Answers(viewed))
+        server = ViewServer(answers)
         viewed.survey.start()
         assert viewed.survey.done.wait(60)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        started.append((server, thread))
+        started.append((server, thread, answers))
         return Client(server)
 
     yield start
-    for server, thread in started:
+    for server, thread, answers in started:
+        answers.stop()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -14,6 +14,7 @@ from dcdc.cli.faults import exit_codes, first_speaks, in_one_line
 from dcdc.cli.fit import fit
 from dcdc.cli.predict import predict
 from dcdc.cli.presets import presets
+from dcdc.cli.refine import refine
 from dcdc.cli.report import report
 from dcdc.cli.reproduce import reproduce
 from dcdc.cli.view import view
@@ -30,7 +31,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(before_any_verb)
-for verb in (fit, predict, evaluate, report, view, export, presets, compare, reproduce, bench):
+_VERBS = (
+    *(fit, predict, evaluate, report, view, refine, export, presets, compare, reproduce),
+    bench,
+)
+for verb in _VERBS:
     app.command()(verb)
 app.add_typer(data_app, name="data")
 

@@ -24,16 +24,19 @@ def evaluate(
 ) -> None:
     """Score a run's clusters against the true classes."""
     from dcdc.metrics import score
-    from dcdc.metrics.provenance import mark
+    from dcdc.metrics.provenance import origin
     from dcdc.run_folder import RunFolder
 
     if data is None:
+        import pyarrow.compute as pc
+
         folder = RunFolder.open(run)
         table = folder.read_assignments()
         if "target" not in table.column_names:
             raise InputError(
                 f"{run} was trained on images without targets: give DATA that has them"
             )
+        table = table.filter(pc.greater_equal(table["cluster"], 0))  # below: in no cluster
         scores = score(table["target"].to_pylist(), table["cluster"].to_numpy())
         metrics: Mapping[str, Any] | None = None
         if folder.metrics_file.exists():  # the assignments tell the scores without it
@@ -58,4 +61,4 @@ def evaluate(
                 )
             assigned = model.assign(image_set)
         scores, metrics = score(image_set.targets, assigned.assignments), model.metrics
-    print_scores({"DCDC": scores}, mark((metrics or {}).get("backbone")))
+    print_scores({"DCDC": scores}, origin(metrics))

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
+    from dcdc.refining import Begun
     from dcdc.run import Baseline
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
@@ -309,6 +310,7 @@ def _resume(
 ) -> None:
     from dcdc.prepare.overrides import again
     from dcdc.prepare.prepare_run import config_of_first
+    from dcdc.refining import Begun, begun
     from dcdc.run import read_config
 
     def decide() -> "RunConfig":
@@ -324,7 +326,8 @@ def _resume(
         parts = error.parts()
         problem = f"{run_path / 'config.json'} names images that cannot be read: {error.problem}"
         raise type(error)(**{**parts, "problem": problem}) from None
-    _train(config, images, folder, run_path, True, manner)
+    learnt = Begun() if folder is None else begun(folder)
+    _train(config, images, folder, run_path, True, manner, begun=learnt)
 
 
 def _train(
@@ -336,6 +339,7 @@ def _train(
     manner: "_Manner",
     expected: "Duration | None" = None,
     number: "ClusterNumber | None" = None,
+    begun: "Begun | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
     from dcdc.cli.progress import watching
@@ -359,6 +363,7 @@ def _train(
                 observer=observer,
                 baselines=_baselines(manner.methods),
                 number=number,
+                **({} if begun is None else begun._asdict()),
                 processes=manner.processes,
             )
     except Interrupted as stopped:

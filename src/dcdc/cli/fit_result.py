@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def show_result(result: "RunResult", folder: "RunFolder", report_file: Path | None) -> None:
-    from dcdc.metrics.provenance import mark
+    from dcdc.metrics.provenance import origin
 
     metrics = result.metrics
-    marked = mark(metrics["backbone"])
+    marked = origin(metrics)
     if metrics["scores"]:
         print_scores({**metrics["baselines"], "DCDC": metrics["scores"]}, marked)
     else:

@@ -24,7 +24,7 @@ def view(
     """Look at every image of a finished run on a local page, and correct its clusters."""
     from dcdc.data.decode import quiet_pillow
     from dcdc.run_folder import RunFolder
-    from dcdc.viewer import Answers, ViewServer, open_run
+    from dcdc.viewer import Answers, Refining, ViewServer, open_run
 
     folder = RunFolder.open(run)
     if edits is not None:
@@ -32,7 +32,8 @@ def view(
     viewed = open_run(folder)
     for each in viewed.notes:
         note(f"note: {each}")
-    with quiet_pillow(), ViewServer(Answers(viewed), port) as server:
+    answers = Refining(run, Answers(viewed))
+    with quiet_pillow(), ViewServer(answers, port) as server:
         viewed.survey.start(after=_FIRST_PAGE_SECONDS)
         say(f"view: {server.address}")
         note("only this machine can open it; Ctrl-C ends it")
@@ -46,3 +47,4 @@ def view(
             pass
         finally:
             viewed.survey.stop()
+            answers.stop()

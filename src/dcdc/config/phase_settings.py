@@ -43,6 +43,11 @@ class PhaseSettings:
     learning_rate: Annotated[float, LEARNING_RATE] = 1e-3
     schedule: Schedule = "constant"
 
+    @property
+    def on_features(self) -> bool:
+        """Whether it trains the heads alone, on features that are computed once."""
+        return False
+
     def check(self, name: str, config: "RunConfig") -> None:  # noqa: ARG002
         """Refuses the first value that cannot be, as `name.key`, alone or beside others."""
         check_ranges(name, self)
@@ -58,6 +63,7 @@ PHASES: Registry[type[PhaseSettings]] = Registry(
         "discriminate": "dcdc.phases.discriminate:Discriminate",
         "frozen_heads": "dcdc.phases.frozen_heads:FrozenHeads",
         "heads": "dcdc.phases.heads:Heads",
+        "refine": "dcdc.phases.refine:Refine",
         "relate": "dcdc.phases.relate:Relate",
         "self_label": "dcdc.phases.self_label:SelfLabel",
     },

@@ -58,6 +58,12 @@ class RunConfig:
         return sum(phase.epochs for phase in self.phases)
 
     @property
+    def trains_heads_alone(self) -> bool:
+        """Whether features are computed once, by the weights that the network begins with."""
+        active = self.active_phases.values()
+        return bool(active) and all(phase.on_features for phase in active)
+
+    @property
     def active_phases(self) -> dict[str, PhaseSettings]:
         """By name: those that train."""
         named = zip(self.phase_names, self.phases, strict=True)

@@ -14,6 +14,9 @@ from torch import Tensor
 from dcdc.metrics.health import OUTLIER
 from dcdc.networks import ClusteringNetwork, NetworkOutput
 
+UNSAID = -2
+"""The cluster of images that nobody spoke of."""
+
 _PARTS_JOINED = 32
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 
@@ -23,27 +26,42 @@ class Assigned(NamedTuple):
     """N x K float32, rows sum to 1."""
     outside: np.ndarray | None = None
     """N bool: images that belong to no cluster, where such are looked for."""
+    said: np.ndarray | None = None
+    """N: the clusters that people settled, OUTLIER or UNSAID (dcdc.engine.settled)."""
 
     @property
     def assignments(self) -> np.ndarray:
-        """N int64: the arg-max of each row, or OUTLIER."""
-        nearest = np.asarray(self.probabilities.argmax(axis=1))
-        return nearest if self.outside is None else np.where(self.outside, OUTLIER, nearest)
+        """N int64: the arg-max of each row, or OUTLIER; but where people settled it, that."""
+        found = np.asarray(self.probabilities.argmax(axis=1))
+        if self.outside is not None:
+            found = np.where(self.outside, OUTLIER, found)
+        return found if self.said is None else np.where(self.said == UNSAID, found, self.said)
 
     @property
     def n_outliers(self) -> int:
+        """That were found, whatever people said of them."""
         return 0 if self.outside is None else int(self.outside.sum())
 
     @property
     def confidence(self) -> np.ndarray:
-        return np.asarray(self.probabilities.max(axis=1))
+        """N float32: the share of each image's cluster; of an image of none, the highest."""
+        if self.said is None:
+            return np.asarray(self.probabilities.max(axis=1))
+        return np.take_along_axis(self.probabilities, self._first()[:, None], axis=1)[:, 0]
+
+    def _first(self) -> np.ndarray:
+        """N: each image's cluster; of an image of none, the arg-max."""
+        found = self.assignments
+        return np.where(found == OUTLIER, self.probabilities.argmax(axis=1), found)
 
     def runner_up(self) -> tuple[np.ndarray, np.ndarray]:
-        """N int64 and N float32: the cluster that came second, and its share. Needs K > 1."""
+        """N int64 and N float32: the best cluster beside each image's own, and its share. Needs
+        K > 1."""
         second, shares = [], []
+        first = self._first()[:, None]
         for start in range(0, len(self.probabilities), _ROWS_AT_ONCE):
             rows = self.probabilities[start : start + _ROWS_AT_ONCE].copy()
-            np.put_along_axis(rows, rows.argmax(axis=1)[:, None], -1, axis=1)
+            np.put_along_axis(rows, first[start : start + _ROWS_AT_ONCE], -1, axis=1)
             second.append(rows.argmax(axis=1))
             shares.append(rows.max(axis=1))
         return np.concatenate(second), np.concatenate(shares)

@@ -8,6 +8,7 @@ from torch import Tensor
 from dcdc.augment import PerturbedCopy, StrongCopy
 from dcdc.data.store import Store
 from dcdc.engine.observer import Observer
+from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.networks import ClusteringNetwork
@@ -30,6 +31,8 @@ class TrainingContext:
     """What the running phase keeps, by name; emptied when the next one begins."""
     made: dict[str, Tensor] = field(default_factory=dict)
     """What the running phase can make again, by name, and so is in no checkpoint."""
+    taught: Taught | None = None
+    """What people said of the images, where a run is to learn from it."""
 
     def strong_copy(self, n_repeats: int) -> StrongCopy:
         """Mirrored where the config's perturbed copies are."""

@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 
 from dcdc.engine.cluster_names import tidy_name
 from dcdc.errors import InputError
+from dcdc.metrics.health import OUTLIER
 from dcdc.runtime.atomic_files import write_text
 from dcdc.stored import files
 from dcdc.stored.reading import CHECKSUM, sealed
 from dcdc.stored.schema import Unfit
 
 EDITS_FORMAT = 1
-OUTSIDE = -1
-"""The cluster of images that belong to none."""
+OUTSIDE = OUTLIER
+"""The cluster of images that people put into none."""
 Edit = Mapping[str, Any]
 """By its `kind`, as dcdc.stored.files.EDITS has them; images are [row, name]."""
 

@@ -5,10 +5,17 @@ from pathlib import PurePath
 from typing import Any
 
 from dcdc.counted import counted
-from dcdc.metrics.provenance import is_pretrained, manner, of_vectors, trained_on, weights
+from dcdc.metrics.provenance import (
+    is_pretrained,
+    manner,
+    of_vectors,
+    taught_by_people,
+    trained_on,
+    weights,
+)
 from dcdc.networks.feature_vectors import VECTORS
 
-_TAGS = ("image-clustering", "deep-clustering", "contrastive-learning", "unsupervised")
+_TAGS = ("image-clustering", "deep-clustering", "contrastive-learning")
 _HUB_LICENCES = ("apache-2.0", "mit", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc0-1.0")
 """As the hub writes those that it knows."""
 
@@ -32,9 +39,10 @@ def model_card(
     n_clusters, has_vectors = config["n_clusters"], config["network"]["backbone"] == VECTORS
     backbone = (metrics or {}).get("backbone")
     what, one = ("vectors", "A vector") if has_vectors else ("images", "An image")
-    without = "" if is_pretrained(backbone) or has_vectors else "without labels "
+    refined = (metrics or {}).get("refined")
+    without = "" if is_pretrained(backbone) or has_vectors or refined else "without labels "
     parts = [
-        f"{_front_matter(backbone)}\n# {_plain(title)}",
+        f"{_front_matter(backbone, was_taught=bool(refined))}\n# {_plain(title)}",
         f"Groups {_what(config)} into {n_clusters} clusters, found {without}by Doubly Contrastive "
         "Deep Clustering (dcdc).",
         _backbone(backbone),
@@ -48,8 +56,8 @@ def model_card(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _front_matter(backbone: Mapping[str, Any] | None) -> str:
-    tags = list(_TAGS)
+def _front_matter(backbone: Mapping[str, Any] | None, *, was_taught: bool = False) -> str:
+    tags = [*_TAGS, "semi-supervised" if was_taught else "unsupervised"]
     lines = ["library_name: dcdc"]
     if of_vectors(backbone):
         lines.append("pipeline_tag: feature-extraction")
@@ -110,7 +118,10 @@ def _data(config: Mapping[str, Any], metrics: Mapping[str, Any] | None) -> str:
     source = public_source(config["data"]["source"]) or "arrays in memory"
     what = "vectors" if config["network"]["backbone"] == VECTORS else "images"
     counted = f", {metrics['n_images']:,} {what}" if metrics and "n_images" in metrics else ""
-    return f"## Data\n\n{_plain(source)}{counted}. No label of theirs took part in the training."
+    taught = "No label of theirs took part in the training."
+    if metrics and metrics.get("refined"):
+        taught = f"The model {taught_by_people(metrics['refined'])}."
+    return f"## Data\n\n{_plain(source)}{counted}. {taught}"
 
 
 def _scores(metrics: Mapping[str, Any] | None) -> str:

@@ -191,6 +191,9 @@ class TrainedModel:
             metrics = {**metrics, "backbone": _public_backbone(metrics["backbone"])}
         if metrics is not None:
             metrics = {key: value for key, value in metrics.items() if key != "features_of"}
+        if metrics is not None and metrics.get("refined"):
+            told = metrics["refined"]
+            metrics = {**metrics, "refined": {**told, "source": Path(told["source"]).name}}
         found = self.found_backbone or self.config["network"]["backbone"]
         card = model_card(title, loading, config, metrics, self.names)
         features = self.training_features()

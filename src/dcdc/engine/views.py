@@ -91,6 +91,19 @@ class VectorPairs(Views):
         return first, second
 
 
+class VectorRows(Views):
+    """Feature vectors as they are."""
+
+    def draw(self, rows: Tensor, generator: Generator) -> None:
+        pass
+
+    def part(self, draw: None, rows: slice) -> None:
+        pass
+
+    def copies(self, rows: Tensor, draw: None) -> tuple[Tensor]:  # noqa: ARG002
+        return (rows,)
+
+
 class Perturbed(Views):
     """Perturbed copies alone: first one of every image, then the next of each."""
 

@@ -1,7 +1,8 @@
 """DCDC as scikit-learn knows it: a clusterer, and a transformer into the features it learned."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 from dcdc.config import RunConfig
 from dcdc.data import Data
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.taught import Taught
 from dcdc.errors import InputError, Interrupted
+from dcdc.estimator.corrections import taught_in_python, train_on
 from dcdc.estimator.given_backbone import is_module, make_known
 from dcdc.estimator.inputs import read_more
 from dcdc.estimator.layout import Layout, layout_of
@@ -40,6 +43,7 @@ from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import cluster_accuracy, health_warnings, label_free_score, partition_health
 from dcdc.metrics.health import OUTLIER
+from dcdc.prepare.overrides import Overrides
 from dcdc.runtime.device import cpu_threads
 
 if TYPE_CHECKING:
@@ -181,7 +185,7 @@ class DCDC(
             prepared, layout = prepare(self, given, copies, seed, go_on_by, progress)
         config, image_set = prepared.config, prepared.images
         module = self.backbone if is_module(self.backbone) else None
-        try:
+        with _ctrl_c_as_in_python():
             if going_on:
                 weights = weights_of(self.model_)
                 found = [train(config, image_set, weights=weights, verbose=self.verbose)]
@@ -194,10 +198,6 @@ class DCDC(
                     verbose=self.verbose,
                     backbone=module,
                 )
-        except Interrupted as stopped:
-            if stopped.signal == "SIGINT":
-                raise KeyboardInterrupt from None
-            raise SystemExit(143) from None
         earlier = self.loss_curve_ if going_on else []
         self.names_ = list(image_set.names) if layout is None else None
         self._layout = layout_of(image_set) if layout is None else layout
@@ -208,7 +208,13 @@ class DCDC(
         self.cluster_number_ = prepared.number
         return self
 
-    def _keep(self, found: list[Fitted], earlier: list[float], image_set: Data) -> None:
+    def _keep(
+        self,
+        found: list[Fitted],
+        earlier: list[float],
+        image_set: Data,
+        taught: Taught | None = None,
+    ) -> None:
         fitted = found[0]
         self.init_scores_ = None
         if len(found) > 1:
@@ -218,7 +224,8 @@ class DCDC(
         self._reference = fitted.reference
         self.config_ = fitted.config
         probabilities = self._of_clusters(fitted.probabilities)
-        self.labels_ = Assigned(probabilities, fitted.outside).assignments
+        assigned = Assigned(probabilities, fitted.outside, fitted.said)
+        self.labels_ = assigned.assignments
         inside = self.labels_[self.labels_ != OUTLIER]
         self.cluster_sizes_ = np.bincount(inside, minlength=probabilities.shape[1])
         self.loss_curve_ = earlier + [record["loss"] for record in fitted.history]
@@ -227,16 +234,64 @@ class DCDC(
             image_set,
             image_set.names,
             self.labels_,
-            probabilities.max(axis=1),
+            assigned.confidence,
             probabilities.shape[1],
             fitted.metrics,
             fitted.history,
+            taught,
         )
-        notes = health_warnings(partition_health(probabilities)) if not self._one_cluster else []
+        notes = []
+        if not self._one_cluster:
+            notes = health_warnings(partition_health(probabilities, self.labels_))
         if found[-1].stopped_by:
             notes.insert(0, _what_is_left(found, fitted))
         for note in notes:
             warnings.warn(note, ConvergenceWarning, stacklevel=4)
+
+    def refine(self, edits: Any, X: Any = None, *, whole_network: bool = False) -> Self:  # noqa: N803
+        """Trains on from the last `fit`, by what people corrected in its `labels_`, as
+        `dcdc refine` does; images that belong to no cluster have the label -1 then.
+
+            model.refine([
+                {"kind": "move", "images": [3, 17], "to": 2},
+                {"kind": "merge", "clusters": [4], "into": 1},
+                {"kind": "apart", "images": [5, 6]},
+            ])
+
+        `edits` is a list of edits as `edits.json` has them (docs/refine.md), or such a file; images
+        are numbers of rows. X is needed after unpickling alone: the images of `fit`, in their
+        order. `whole_network` trains the backbone too, not the cluster head alone.
+        """
+        check_is_fitted(self, "model_")
+        data = self._grouped.data if X is None else self._read(X)
+        with in_python_words():
+            return self._refine(edits, data, whole_network=whole_network)
+
+    def _refine(self, edits: Any, data: Data | None, *, whole_network: bool) -> Self:
+        grouped = self._grouped
+        if data is None:
+            raise InputError("refine needs the images, which a pickle does not hold: give X")
+        if self._one_cluster:
+            raise InputError("n_clusters=1 has nothing to correct: fit with more")
+        if data.n_images != len(grouped.labels):
+            raise InputError(
+                f"X has {data.n_images} images, and fit had {len(grouped.labels)}: give the same"
+            )
+        taught = taught_in_python(edits, grouped, grouped.taught)
+        here = {"train.device": self.device, "train.seed": seed_of(self.random_state)}
+        with _ctrl_c_as_in_python():
+            fitted = train_on(
+                taught,
+                data,
+                self.model_,
+                self.config_,
+                Overrides(here),
+                whole_network=whole_network,
+                verbose=self.verbose,
+            )
+        self._keep([fitted], self.loss_curve_, data, taught)
+        self.n_clusters_ = taught.n_clusters
+        return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:  # noqa: N803
         """N: the cluster of each image; -1 for none, with `outliers`."""
@@ -245,8 +300,8 @@ class DCDC(
             return self._labels(image_set)
 
     def _labels(self, image_set: Data) -> NDArray[np.int64]:
-        probabilities, outside = self.model_.assign(image_set)
-        return Assigned(self._of_clusters(probabilities), outside).assignments
+        found = self.model_.assign(image_set)
+        return Assigned(self._of_clusters(found.probabilities), found.outside).assignments
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """N x K: the share of each cluster in each image."""
@@ -331,6 +386,16 @@ class DCDC(
         if weights is not None:
             make_known(self._module, self.config_.network.backbone)
             self.model_ = model_from(self.config_, weights, self._reference)
+
+
+@contextmanager
+def _ctrl_c_as_in_python() -> Iterator[None]:
+    try:
+        yield
+    except Interrupted as stopped:
+        if stopped.signal == "SIGINT":
+            raise KeyboardInterrupt from None
+        raise SystemExit(143) from None
 
 
 def _what_is_left(found: list[Fitted], chosen: Fitted) -> str:

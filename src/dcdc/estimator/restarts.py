@@ -22,7 +22,7 @@ from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import adjusted_rand_index
 from dcdc.prepare.assembly import build_model, held_out_loss_of
-from dcdc.run import run
+from dcdc.run import RunResult, run
 from dcdc.runtime.device import cpu_threads, is_available, pick_device
 
 _DRAW = 0
@@ -40,6 +40,8 @@ class Fitted:
     """N x K"""
     history: list[dict[str, Any]]
     metrics: dict[str, Any]
+    said: NDArray[np.int32] | None = None
+    """N: what people settled, as dcdc.engine.assignment has it"""
     held_out_loss: float = float("nan")
     outside: NDArray[np.bool_] | None = None
     """N: images of no cluster, where such are looked for."""
@@ -72,13 +74,18 @@ def train(
     if n_init > 1:
         with cpu_threads(config.train.threads):
             loss = held_out_loss_of(result.config, result.model, image_set, _DRAW)
+    return fitted_of(result, loss)
+
+
+def fitted_of(result: RunResult, held_out_loss: float = float("nan")) -> Fitted:
     return Fitted(
         config=result.config,
         weights=weights_of(result.model),
         probabilities=result.assigned.probabilities,
         history=result.history,
         metrics=result.metrics,
-        held_out_loss=loss,
+        said=result.assigned.said,
+        held_out_loss=held_out_loss,
         outside=result.assigned.outside,
         reference=result.model.training_features(),
         stopped_by=result.stopped_by,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dcdc.config import RunConfig
 from dcdc.data import Data
 from dcdc.data.pictures import Pictures, pictures_of
+from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.run import target_names, write_run
@@ -41,6 +42,8 @@ class Grouped:
     n_clusters: int
     metrics: dict[str, Any]
     history: list[dict[str, Any]]
+    taught: Taught | None = None
+    """By people, in `refine`."""
 
     def gallery(self, per_cluster: int) -> "ClusterGallery":
         from dcdc.report.cluster_gallery import ClusterGallery  # matplotlib waits until now
@@ -74,7 +77,8 @@ class Grouped:
             raise InputError("a report needs at least two clusters, and the model has one")
         with TemporaryDirectory() as parent:
             folder = RunFolder.create(Path(parent) / target.stem)
-            write_run(folder, config, self.data, model, dict(self.metrics), self.history)
+            metrics = dict(self.metrics)
+            write_run(folder, config, self.data, model, metrics, self.history, taught=self.taught)
             return copied_page(write_report(folder, self.data), target)
 
 

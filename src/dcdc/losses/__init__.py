@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from dcdc.losses.corrections import known_relations, label_loss
 from dcdc.losses.discrimination import (
     balanced_labels,
     discrimination_loss,
@@ -101,6 +102,8 @@ __all__ = [
     "iic_loss",
     "indicator_loss",
     "joint_assignment",
+    "known_relations",
+    "label_loss",
     "local_information_loss",
     "moved_centres",
     "mutual_information",

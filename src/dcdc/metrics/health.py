@@ -34,10 +34,14 @@ class PartitionHealth:
         return {**asdict(self), "sizes": list(self.sizes)}
 
 
-def partition_health(probabilities: ArrayLike) -> PartitionHealth:
-    """From assignments N x K, rows that sum to 1; an image belongs to its row's maximum."""
+def partition_health(
+    probabilities: ArrayLike, assignments: NDArray[np.integer] | None = None
+) -> PartitionHealth:
+    """From assignments N x K, rows that sum to 1; an image belongs to its row's maximum or, where
+    `assignments` are given, to that cluster, or to none below 0."""
     rows = _checked(probabilities)
-    sizes = np.bincount(rows.argmax(axis=1), minlength=rows.shape[1])
+    own = rows.argmax(axis=1) if assignments is None else assignments[assignments >= 0]
+    sizes = np.bincount(own, minlength=rows.shape[1])
     mean = rows.mean(axis=0, dtype=np.float64)
     taken = mean[mean > 0]  # p log p is 0 at 0
     return PartitionHealth(

@@ -1,4 +1,5 @@
-"""Where a model's features come from, in words: figures with pretrained weights are marked by them.
+"""Where a model's figures come from, in words: those with pretrained weights, and those of models
+that people taught, are marked by them.
 
 `backbone` is what a run's metrics.json holds under that name: `name`, and of pretrained weights
 `frozen` and `pretrained`, as dcdc.networks.Pretrained has it.
@@ -6,6 +7,8 @@
 
 from collections.abc import Mapping
 from typing import Any
+
+from dcdc.counted import counted
 
 VECTORS = "vectors"
 """As dcdc.networks.feature_vectors has it, which imports torch."""
@@ -28,6 +31,22 @@ def mark(backbone: Mapping[str, Any] | None) -> str | None:
         return None
     told = backbone["pretrained"]
     return f"features of {told['name']}, {manner(backbone)}: {weights(backbone)}"
+
+
+def origin(metrics: Mapping[str, Any] | None) -> str | None:
+    """One line wherever the scores of a run's metrics.json are shown; None: they come from these
+    images alone."""
+    metrics = metrics or {}
+    parts = (mark(metrics.get("backbone")), taught_by_people(metrics.get("refined")))
+    return "; ".join(filter(None, parts)) or None
+
+
+def taught_by_people(refined: Mapping[str, Any] | None) -> str | None:
+    """Of a run that learnt from corrections, as its metrics.json has them under that name."""
+    if not refined:
+        return None
+    n_edits = sum(count for kind, count in refined["edits"].items() if kind != "name")
+    return f"learnt from {counted(n_edits, 'correction')} that people made"
 
 
 def weights(backbone: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.phase import Phase, Trained
 from dcdc.engine.plan import Plan
 from dcdc.engine.step import EagerStep, Step
+from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
 from dcdc.engine.views import Apply, Copy
@@ -149,7 +150,8 @@ def build_plan(config: RunConfig, image_set: Data, network: ClusteringNetwork) -
 
 
 def _n_extra(config: RunConfig, image_set: Data) -> int:
-    if has_stored_features(config.network) or isinstance(image_set, VectorSet):
+    is_of_images = not (has_stored_features(config.network) or config.trains_heads_alone)
+    if isinstance(image_set, VectorSet) or not is_of_images:
         return 0  # features are of the answered images alone
     return 0 if image_set.extra is None else len(image_set.extra)
 
@@ -168,24 +170,26 @@ def build_training(
     folder: Path | None,
     processes: Processes = ALONE,
     weights: Mapping[str, Tensor] | None = None,
+    taught: Taught | None = None,
 ) -> Training:
     """Everything a resolved config asks for, ready to train; `weights` is what the network begins
-    with, instead of drawn ones and what the images give a backbone."""
+    with, instead of drawn ones and what the images give a backbone; `taught` is what people said
+    of the images."""
     model = build_model(config, processes, for_training=True)
     network, device = model.network, model.device
     if weights is None:
         load_pretrained(config, network)
     else:
         network.load_finished(weights)
-        if config.network.frozen:
+        if config.network.frozen or config.trains_heads_alone:
             network.freeze_backbone()
     if processes.joined:
         share_statistics(network, processes)
-    store = open_data(config, model, image_set, observer)
+    store = open_data(config, model, image_set, observer, as_features=config.trains_heads_alone)
     held = "feature vectors" if isinstance(store, VectorStore) else "images"
     observer.note(f"{held} {store.description}")
     plan = build_plan(config, image_set, network)
-    context = build_context(config, model, store, observer)
+    context = replace(build_context(config, model, store, observer), taught=taught)
     optimisers = _optimisers(config, network, device, plan)
     generator = torch.Generator(device=device)
     compiled = _compiled(config, device, plan, observer)
@@ -233,12 +237,20 @@ def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
         network.freeze_backbone()
 
 
-def open_data(config: RunConfig, model: TrainedModel, image_set: Data, observer: Observer) -> Store:
-    """What training reads: images, given feature vectors, or those of a frozen backbone."""
+def open_data(
+    config: RunConfig,
+    model: TrainedModel,
+    image_set: Data,
+    observer: Observer,
+    *,
+    as_features: bool = False,
+) -> Store:
+    """What training reads: images, given feature vectors, or those of a backbone that is frozen, or
+    stays as it is while the heads train (`as_features`)."""
     device, n_sharing = model.device, model.processes.launch.local_size
     if isinstance(image_set, VectorSet):
         return open_vector_store(image_set.vectors, device, image_set.copies, n_sharing)
-    if not config.network.frozen:
+    if not (config.network.frozen or as_features):
         return open_store(image_set.images, device, image_set.extra, n_sharing)
     with observer.counting("computing features") as progress:
         vectors = stored_features(model, image_set, progress)

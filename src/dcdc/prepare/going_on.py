@@ -1,13 +1,16 @@
 """Whether a run may go on: with the settings and the images that it began with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dcdc.config import RunConfig, differences, from_mapping, to_mapping, with_values
 from dcdc.data import Data
 from dcdc.data.fingerprint import set_fingerprint
+from dcdc.engine.checkpoints import CHECKPOINTS, STATE, list_checkpoints
 from dcdc.errors import InputError
+from dcdc.stored import files
 
 _NEW_RUN = "start a new run by {run}"
 
@@ -48,6 +51,28 @@ def _require_edited_by_nobody(run: Path, config: RunConfig, then: Mapping[str, A
             f"cannot resume {run}: its settings were changed since its checkpoint ({changed})",
             remedy=("change them back in its config.json", _NEW_RUN),
         )
+
+
+def require_images_of(run: Path, names: Sequence[str], image_set: Data) -> None:
+    """Refuses others than a finished run was trained on, by their names and, where the run has a
+    checkpoint left, by what that says of them."""
+    others = [] if list(names) == list(image_set.names) else ["names"]
+    if not others and (known := _images_of_checkpoint(run)):
+        now = set_fingerprint(image_set)
+        others = [what for what in known if what != "classes" and known[what] != now.get(what)]
+    if others:
+        raise InputError(
+            f"the source has other {' and '.join(others)} than {run} was trained on",
+            remedy=("restore them", "train a new run on it"),
+        )
+
+
+def _images_of_checkpoint(run: Path) -> dict[str, str]:
+    for path in reversed(list_checkpoints(run / CHECKPOINTS)):
+        with suppress(InputError):
+            state = files.CHECKPOINT_STATE.read(path / STATE)
+            return dict(state["extra"].get("made_with", {}).get("images", {}))
+    return {}
 
 
 def require_same_settings(run: Path, config: RunConfig, stored: RunConfig) -> None:

@@ -103,7 +103,7 @@ def _with_images(config: RunConfig, images: ImageSet) -> tuple[DataConfig, Netwo
         )
     backbone = find_backbone(network.backbone)
     known = backbone.pretrained
-    if network.frozen and known is None:
+    if network.frozen and known is None and not config.trains_heads_alone:
         raise InputError(f"the backbone {network.backbone} has no pretrained weights to freeze")
     if not network.frozen and not backbone.trainable:
         raise InputError(f"the backbone {network.backbone} cannot be trained: leave it frozen")

@@ -11,6 +11,8 @@ from dcdc.runtime.device import pick_device
 
 TINY = 16
 """Pixels a side, at most: little to see, and quick on a CPU."""
+FINE_TUNING_RATE = 0.1
+"""Of a pretrained backbone that trains on, as a share of the heads' learning rate."""
 
 
 def suggest_for(
@@ -185,7 +187,7 @@ def fine_tuned(n_images: int, n_clusters: int, backbone: str) -> RunConfig:
     batch_size = max(2, min(256, n_images // 2))
     return RunConfig(
         n_clusters=n_clusters,
-        network=NetworkConfig(backbone=backbone, backbone_rate=0.1, over_clusters=0),
+        network=NetworkConfig(backbone=backbone, backbone_rate=FINE_TUNING_RATE, over_clusters=0),
         augment=replace(PAPER_AUGMENT, hue=0.1, crop_scale=(0.4, 1.0)),
         phases=(
             Heads(

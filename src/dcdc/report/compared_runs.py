@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dcdc.errors import InputError
-from dcdc.metrics.provenance import mark, short_name
+from dcdc.metrics.provenance import short_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample
 from dcdc.report.rendering import duration
@@ -30,7 +30,7 @@ class ComparedRun:
     @property
     def sizes(self) -> list[int]:
         """Images of each cluster, largest first."""
-        inside = self.facts.assignments[self.facts.assignments >= 0]
+        inside = self.facts.assignments[self.facts.is_inside]
         counts = np.bincount(inside, minlength=self.facts.n_clusters)
         return sorted(counts.tolist(), reverse=True)
 
@@ -74,7 +74,7 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
         shapes = [each.metrics.get("image_shape") for each in (ours, theirs)]
         if shapes[0] != shapes[1] and None not in shapes:  # feature vectors have none
             found.append(f"{between} saw the images at different sizes.")
-        if mark(ours.backbone) != mark(theirs.backbone):
+        if ours.origin != theirs.origin:
             found.append(
                 f"{between} have features of other origin: {_origin(first)}; {_origin(run)}."
             )
@@ -82,11 +82,11 @@ def data_warnings(runs: Sequence[ComparedRun]) -> list[str]:
 
 
 def _origin(run: ComparedRun) -> str:
-    return f"{run.name} {mark(run.facts.backbone) or 'from scratch'}"
+    return f"{run.name} {run.facts.origin or 'from scratch'}"
 
 
 def _is_marked(runs: Sequence[ComparedRun]) -> bool:
-    return any(mark(run.facts.backbone) for run in runs)
+    return any(run.facts.origin for run in runs)
 
 
 def table_columns(runs: Sequence[ComparedRun]) -> list[str]:
@@ -103,10 +103,10 @@ def table_rows(runs: Sequence[ComparedRun]) -> list[list[tuple[str, bool]]]:
     by_origin: dict[str | None, list[Mapping[str, float]]] = {}
     for run in runs:
         scores = run.facts.metrics["scores"] or {}
-        by_origin.setdefault(mark(run.facts.backbone), []).append(scores)
+        by_origin.setdefault(run.facts.origin, []).append(scores)
     rows = []
     for run in runs:
-        every = by_origin[mark(run.facts.backbone)]
+        every = by_origin[run.facts.origin]
         column = {key: [scores[key] for scores in every if key in scores] for key in SCORES}
         metrics = run.facts.metrics
         scores = metrics["scores"] or {}

@@ -16,7 +16,7 @@ from dcdc.errors import InputError
 from dcdc.labels import are_folders
 from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.matching import pair_labels
-from dcdc.metrics.provenance import of_vectors
+from dcdc.metrics.provenance import of_vectors, origin
 from dcdc.metrics.scores import cluster_purity
 from dcdc.runtime.csv_text import unguarded
 from dcdc.stored import files
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
+
+OUTSIDE = -1
+"""The cluster of images that belong to none, as dcdc.engine.edits has it, which imports torch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +50,22 @@ class RunFacts:
 
     @property
     def certainty(self) -> NDArray[np.float64]:
-        """How far the first choice leads, or its confidence where the second is not known."""
-        if self.runner_up_confidence is None:
-            return self.confidence
-        return self.confidence - self.runner_up_confidence
+        """How far the first choice leads, or its confidence where the second is not known; infinite
+        of images that belong to none."""
+        lead = self.confidence
+        if self.runner_up_confidence is not None:
+            lead = lead - self.runner_up_confidence
+        return np.where(self.is_inside, lead, np.inf)
+
+    @property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """N: whether an image is in some cluster."""
+        return np.not_equal(self.assignments, OUTLIER)
+
+    @property
+    def origin(self) -> str | None:
+        """What marks the run's figures."""
+        return origin(self.metrics)
 
     @property
     def outliers(self) -> NDArray[np.int64]:
@@ -205,8 +220,8 @@ def clusters_of(
     purity: dict[int, float] = {}
     main_class: dict[int, str] = {}
     if targets is not None:
-        purity = cluster_purity(targets, assignments)
-        pairs = pair_labels(targets, assignments)
+        purity = cluster_purity(targets[order], assignments[order])
+        pairs = pair_labels(targets[order], assignments[order])
         winners = pairs.table.argmax(axis=0)
         main_class = {
             cluster: pairs.classes[row]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dcdc.data.pictures import FilePictures, Pictures, missing_pictures, pictures_of
 from dcdc.metrics.hierarchy import Hierarchy
-from dcdc.metrics.provenance import mark, of_vectors
+from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
@@ -150,7 +150,8 @@ def render_page(
         data=as_script(data),
         script=script.text,
         script_hash=script.known_by,
-        mark=mark(facts.backbone),
+        mark=facts.origin,
+        was_taught=bool(facts.metrics.get("refined")),
         # Last: all pictures have been asked for.
         missing_pictures=missing_pictures(larger, facts.names),
     )
@@ -184,6 +185,7 @@ def _details(facts: RunFacts) -> list[tuple[str, str]]:
         ("source", facts.source or f"{facts.things} from Python"),
         (facts.things, f"{metrics['n_images']:,} {_shape(metrics)}"),
         *_features(facts),
+        *_refined(facts),
         ("epochs", str(metrics["epochs"])),
         ("device", str(metrics["device"])),
         ("seed", str(metrics["seed"])),
@@ -206,6 +208,19 @@ def _features(facts: RunFacts) -> list[tuple[str, str]]:
     if not backbone or of_vectors(backbone):
         return []
     return [("backbone", short_backbone_name(backbone))]
+
+
+def _refined(facts: RunFacts) -> list[tuple[str, str]]:
+    """What a run that learnt from corrections came from."""
+    refined = facts.metrics.get("refined")
+    if not refined:
+        return []
+    edits = ", ".join(f"{count} {kind}" for kind, count in refined["edits"].items())
+    n_outside = int((~facts.is_inside).sum())
+    return [
+        ("refined from", f"{Path(refined['source']).name or 'Python'}, by edits: {edits}"),
+        *([(f"{facts.things} in no cluster", f"{n_outside:,}")] if n_outside else []),
+    ]
 
 
 def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
@@ -262,7 +277,9 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
     if sample is not None:
         agreement, clusters = with_agreement(facts, clusters, sample)
         layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
-        points = MapPoints(sample.rows, layouts)
+        inside = facts.is_inside[sample.rows]
+        places = {name: each[inside] for name, each in layouts.items()}
+        points = MapPoints(sample.rows[inside], places)
         pictures |= _sample_pictures(folder, facts, sample, points)
     images, no_gallery = pictures_for(facts, image_set)
     hierarchy = hierarchy_of(folder, facts, sample)
@@ -317,8 +334,8 @@ def _sample_pictures(
 ) -> dict[str, Picture]:
     """The map, and the two affinities."""
     targets = facts.targets
-    clusters = facts.assignments[sample.rows]
-    classes = None if targets is None else targets[sample.rows]
+    clusters = facts.assignments[points.rows]
+    classes = None if targets is None else targets[points.rows]
     draw_it = partial(draw_map, points.layouts, clusters, classes)
     affinities = sorted_affinities(
         sample, facts.assignments if targets is None else targets, facts.partners

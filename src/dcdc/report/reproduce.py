@@ -47,7 +47,11 @@ def command(facts: RunFacts) -> str | None:
         for key, value in facts.config.items()
         if key != "data.source"
     ]
-    first = f"dcdc fit {shlex.quote(facts.source)} --run {shlex.quote(str(_beside(facts.path)))}"
+    first = f"dcdc fit {shlex.quote(facts.source)}"
+    if refined := facts.metrics.get("refined"):
+        first = f"dcdc refine {shlex.quote(refined['source'])}"
+        settings = [each for each in settings if each.startswith(("--set refine.", "--set train."))]
+    first += f" --run {shlex.quote(str(_beside(facts.path)))}"
     return " \\\n  ".join([first, *settings])
 
 

@@ -77,6 +77,10 @@ METRICS = StoredJson(
             **dict.fromkeys(("peak_memory_mb", "peak_gpu_memory_mb"), Maybe(Number())),
             "processes": Whole(1),
             **{"features_of": Text(), "n_outliers": Whole()},
+            "refined": Record(
+                {"source": Text(), "answers": Text(), "edits": MapOf(Whole())},
+                dict.fromkeys(("labelled", "learnt", "outside"), Whole()),
+            ),
         },
     ),
     f"{_RESTORE}; if you edited it, take its checksum out",
@@ -154,6 +158,18 @@ EDITS = StoredJson(
     "restore it from a copy, or move it away; if you edited it, take its checksum out",
     most_bytes=256 * MIB,
 )
+
+TAUGHT = StoredArrays(
+    "taught.npz",
+    {
+        **{"clusters": Array("i", ("N",)), "placed": Array("i", ("N",))},
+        **{"together": Array("i", ("t", 2)), "apart": Array("i", ("a", 2))},
+        **{"names": Array("U", ("K",)), "source": Array("U"), "answers": Array("U")},
+        **{"kinds": Array("U", ("e",)), "counts": Array("i", ("e",)), "doubt": Array("f")},
+    },
+    _RESTORE,
+)
+"""What people taught a run that was refined: dcdc.engine.taught."""
 
 CHECKPOINT_STATE = StoredJson(
     "state.json",
@@ -255,7 +271,7 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(NUMBER, HIERARCHY, FEATURES, REFERENCE, MAP, SKIPPED, BACKBONE_SETTINGS),
+        *(NUMBER, HIERARCHY, FEATURES, REFERENCE, MAP, SKIPPED, TAUGHT, BACKBONE_SETTINGS),
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }

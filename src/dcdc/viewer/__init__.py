@@ -2,7 +2,8 @@
 
 from dcdc.viewer.answers import Answers
 from dcdc.viewer.opening import open_run
+from dcdc.viewer.refinement import Refining
 from dcdc.viewer.server import ViewServer
 from dcdc.viewer.viewed_run import ViewedRun
 
-__all__ = ["Answers", "ViewServer", "ViewedRun", "open_run"]
+__all__ = ["Answers", "Refining", "ViewServer", "ViewedRun", "open_run"]
