@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
 
-OUTSIDE = -1
-"""The cluster of images that belong to none, as dcdc.engine.edits has it, which imports torch."""
 
 
 @dataclass(frozen=True, eq=False)
