@@ -32,7 +32,7 @@ from dcdc.engine.cluster_head_initialisation import (
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.k_means import balanced_centres, k_means_centres, some_rows
 from dcdc.engine.neighbours import choose_partners, find_neighbours
-from dcdc.engine.objectives import StepTools, Terms, as_it_is
+from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import Views
 from dcdc.errors import InputError
@@ -210,8 +210,8 @@ class FrozenHeadsObjective(Views):
     def __init__(self, context: TrainingContext, phase: FrozenHeads, tools: StepTools) -> None:
         self.context, self.phase, self.tools = context, phase, tools
         loss = partial(dcdc_loss, temperature=phase.temperature, sizes=context.sizes)
-        at_once = tools.compiled is as_it_is
-        self._losses = SubHeadLosses(tools.compiled(loss), at_once=at_once)
+        # Not compiled: that would take longer than the phase.
+        self._losses = SubHeadLosses(loss, at_once=True)
         self._rows: Tensor | None = None
 
     def see(self, indices: Tensor) -> None:
