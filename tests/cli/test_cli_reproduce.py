@@ -172,6 +172,7 @@ def test_several_seeds_have_a_mean_and_a_spread(dcdc, repeat, tmp_path):
         (("repeat", "--epochs", "0"), "dcdc: --epochs 0 must be at least 1"),
         (("repeat", "--device", "gpu"), "not one of auto, cpu, cuda, mps"),
         (("repeat", "--set", "train.seed=1"), "use --seeds and --first-seed"),
+        (("repeat", "--set", "epochs=1"), "use --epochs"),
         (("repeat", "--set", "heads.n_repeats=2"), "what they differ in"),
         (("repeat", "--set", "train.epoch=2"), "did you mean 'heads.epochs'?"),
         (("repeat", "--set", "train.threads"), "has no value"),

@@ -213,3 +213,27 @@ def test_differences_are_of_the_one_phase_alone(twice):
     assert found["phases"] == (TWICE[:3], TWICE)
     assert found["heads-2.epochs"] == (None, 200)
     assert not any(key.startswith("heads.") for key in found)
+
+
+@pytest.mark.parametrize(
+    ("phases", "main"),
+    [
+        (("contrast", "heads"), "heads"),
+        (("discriminate", "frozen_heads", "self_label"), "discriminate"),
+    ],
+)
+def test_epochs_and_batch_alone_are_those_of_the_main_phase(phases, main):
+    start = with_values(RunConfig(), {"phases": phases})
+    config = with_values(start, {"epochs": 17, "batch_size": 34})
+    assert config.main_phase == main
+    assert config == with_values(start, {f"{main}.epochs": 17, f"{main}.batch_size": 34})
+
+
+def test_epochs_of_a_phase_by_its_name_win_over_epochs_alone():
+    both = {"heads.epochs": 5, "epochs": 17}
+    assert with_values(RunConfig(), both) == with_values(RunConfig(), {"heads.epochs": 5})
+
+
+def test_the_main_phase_is_found_after_phases_are_listed():
+    values = {"epochs": 17, "phases": ("discriminate", "frozen_heads")}
+    assert with_values(RunConfig(), values).phases[0].epochs == 17

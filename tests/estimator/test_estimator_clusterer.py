@@ -327,7 +327,7 @@ def test_before_fitting_nothing_is_answered(estimator, images, method):
         ({"n_init": 0}, "n_init=0 must be a whole number from 1"),
         ({"n_init": "auto"}, "n_init='auto' must be a whole number from 1"),
         ({"n_init_criterion": "best"}, "n_init_criterion='best' is not one of loss, agreement"),
-        ({"settings": {"epochs": 3}}, "unknown config key 'epochs'; did you mean 'heads.epochs'"),
+        ({"settings": {"epoch": 3}}, "unknown config key 'epoch'; did you mean 'epochs'"),
         ({"settings": {"heads.epochs": 0}}, r"^epochs=0 must be at least 1$"),
         (
             {"settings": {"heads.temperature": -1}},

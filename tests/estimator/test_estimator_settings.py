@@ -48,8 +48,8 @@ def test_parameters_that_are_given_become_overrides():
     overrides = overrides_of(PARAMETERS | given, 0)
     assert overrides.preset == "digits"
     assert "n_clusters" not in overrides.values
-    assert (overrides.values["heads.epochs"], overrides.values["heads.batch_size"]) == (3, 9)
-    assert type(overrides.values["heads.epochs"]) is int
+    assert (overrides.values["epochs"], overrides.values["batch_size"]) == (3, 9)
+    assert type(overrides.values["epochs"]) is int
 
 
 def test_settings_win_over_parameters():
@@ -68,7 +68,7 @@ def test_a_warm_start_does_not_ask_how_the_heads_begin():
     with pytest.raises(InputError, match="a share of the epochs, or fewer than all 1"):
         overrides_of(given, 0).alone()
     values = overrides_of(given, 0, going_on=True).values
-    assert values.keys() >= {"heads.epochs", "heads.n_repeats"}
+    assert values.keys() >= {"epochs", "heads.n_repeats"}
     assert not values.keys() & settings.keys()
 
 

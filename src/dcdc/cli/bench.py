@@ -54,7 +54,7 @@ def bench(
     from dcdc.bench.timing import usual_seconds
     from dcdc.runtime.device import pick_device
 
-    values = {"train.device": device, "heads.batch_size": batch_size}
+    values = {"train.device": device, "batch_size": batch_size}
     names = dict.fromkeys(preset or PRESETS)
     cases = [build_case(name, values, settings or []) for name in names]
     on = pick_device(cases[0].config.train.device)

@@ -120,8 +120,8 @@ def fit(
     """Cluster the images of DATA and leave everything in a run folder."""
     flags = {
         "n_clusters": number_of_clusters(clusters),
-        "heads.epochs": epochs,
-        "heads.batch_size": batch_size,
+        "epochs": epochs,
+        "batch_size": batch_size,
         "train.device": device,
         "train.seed": seed,
         "data.size": size,
@@ -433,12 +433,12 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     from dcdc.cli.reading import described
     from dcdc.cli.recipe_lines import (
         backbone_lines,
-        batch,
         copies,
         explained,
         length,
         number_line,
     )
+    from dcdc.prepare.resolve import main_batch_size
 
     config, image_set = prepared.config, prepared.images
     if manner.quiet:
@@ -471,7 +471,7 @@ def _announce(prepared: "Prepared", manner: "_Manner") -> None:
     else:
         note(
             f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
-            f"{batch(config)}, {copies(config)} of each, {length(config)}, seed "
+            f"{main_batch_size(config)}, {copies(config)} of each, {length(config)}, seed "
             f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
             f"{prepared.recipe} lists all)"
         )

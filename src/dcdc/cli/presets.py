@@ -12,11 +12,11 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="Show every setting of this one.")] = None,
 ) -> None:
     """List the named recipes, or every setting of one."""
-    from dcdc.cli.recipe_lines import length
+    from dcdc.cli.recipe_lines import length, n_copies
     from dcdc.config import flat
     from dcdc.config.keys import range_of_key
-    from dcdc.phases.heads import heads_of
     from dcdc.prepare.presets import PRESETS, preset
+    from dcdc.prepare.resolve import main_batch_size
 
     if name is None:
         table = Table(box=None, pad_edge=False)
@@ -26,10 +26,9 @@ def presets(
             )
         table.add_column("length")
         for known, config in PRESETS.items():
-            heads = heads_of(config)
-            batch = f"{heads.batch_size} x {heads.n_repeats}"
+            of_copies = f"{main_batch_size(config)} x {n_copies(config)}"
             backbone = config.network.backbone
-            table.add_row(known, str(config.n_clusters), backbone, batch, length(config))
+            table.add_row(known, str(config.n_clusters), backbone, of_copies, length(config))
         wide_out().print(table)
     else:
         for key, value in flat(preset(name)).items():

@@ -4,6 +4,7 @@ import math
 from dataclasses import fields
 
 from dcdc.config import AugmentConfig, RunConfig
+from dcdc.config.keys import HEADS
 from dcdc.counted import counted
 from dcdc.data import ImageSet, VectorSet
 from dcdc.metrics.cluster_number import ClusterNumber
@@ -11,7 +12,7 @@ from dcdc.metrics.provenance import is_pretrained, mark, trained_on
 from dcdc.phases.heads import Heads
 from dcdc.prepare.prepare_run import Prepared
 from dcdc.prepare.pretrained_choice import are_photos, is_missing
-from dcdc.prepare.resolve import batch_sizes, has_stored_features
+from dcdc.prepare.resolve import has_stored_features, main_batch_size
 from dcdc.run import backbone_of
 
 FEW_COLUMNS = 16
@@ -38,15 +39,14 @@ def length(config: RunConfig) -> str:
     )
 
 
-def batch(config: RunConfig) -> str:
-    """Of the phase that trains the heads, or of the first."""
-    sizes = batch_sizes(config)
-    return f"{sizes.get('heads', next(iter(sizes.values())))}"
+def n_copies(config: RunConfig) -> int:
+    """Perturbed ones of each image, in the main phase."""
+    heads = _heads(config)
+    return 2 if heads is None else heads.n_repeats
 
 
 def copies(config: RunConfig) -> str:
-    heads = _heads(config)
-    n = 2 if heads is None else heads.n_repeats
+    n = n_copies(config)
     return "one perturbed copy" if n == 1 else f"{n} perturbed copies"
 
 
@@ -63,13 +63,15 @@ def explained(config: RunConfig) -> list[tuple[str, str]]:
     lines = [
         (f"images of {config.data.size} pixels a side", "--size"),
         (f"backbone {network.backbone}", "--backbone resnet18, resnet34, small or patches"),
-        (f"batch of {batch(config)} images", "--batch-size"),
-        (f"{copies(config)} of each", "--set heads.n_repeats="),
-        (f"{network.over_clusters} over-clusters", "--set network.over_clusters="),
+        (f"batch of {main_batch_size(config)} images", "--batch-size"),
         (f"seed {config.train.seed}", "--seed"),
     ]
+    if config.main_phase == HEADS:
+        lines.append((f"{copies(config)} of each", "--set heads.n_repeats="))
+    if network.over_clusters:
+        lines.append((f"{network.over_clusters} over-clusters", "--set network.over_clusters="))
     for name, phase in config.active_phases.items():
-        flag = "--epochs" if name == "heads" else f"--set {name}.epochs="
+        flag = "--epochs" if name == config.main_phase else f"--set {name}.epochs="
         if isinstance(phase, Heads) and phase.epochs_alone:
             flag += f", --set {name}.over_clustering_first="
         lines.append((f"{phase.label}: {counted(phase.epochs, 'epoch')}{_first(phase)}", flag))
@@ -111,7 +113,7 @@ def _of_features(config: RunConfig) -> list[tuple[str, str]]:
         (f"{network.sub_heads} heads, the lowest loss answers", "--set network.sub_heads="),
         (f"{heads.neighbours} neighbours as partners", "--set heads.neighbours="),
         (f"heads: {counted(heads.epochs, 'epoch')}{_first(heads)}", "--epochs"),
-        (f"batch of {batch(config)}", "--batch-size"),
+        (f"batch of {main_batch_size(config)}", "--batch-size"),
         (f"seed {config.train.seed}", "--seed"),
     ]
 

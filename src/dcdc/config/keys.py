@@ -18,7 +18,11 @@ _SECTIONS: dict[str, type] = {
     "augment": AugmentConfig,
     "train": TrainConfig,
 }
-_TOP: dict[str, Any] = {"n_clusters": int | None, "phases": tuple[str, ...]}
+OF_MAIN_PHASE: dict[str, Any] = {"epochs": int, "batch_size": int | None}
+"""Keys that every phase has. Alone they are the main phase's."""
+_TOP: dict[str, Any] = {"n_clusters": int | None, "phases": tuple[str, ...], **OF_MAIN_PHASE}
+HEADS = "heads"
+"""The phase that trains the heads with the network: most recipes have it."""
 
 
 def flatten(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def types_of_phase(settings: type) -> dict[str, Any]:
 
 def _all_keys() -> list[str]:
     keys = list(_TOP)
-    # Every recipe has heads, so theirs come first where phases share a name.
-    for section in dict.fromkeys((*_SECTIONS, "heads", *PHASES.names())):
+    # Most recipes have heads, so theirs come first where phases share a name.
+    for section in dict.fromkeys((*_SECTIONS, HEADS, *PHASES.names())):
         keys += [f"{section}.{name}" for name in _types_of_section(section)]
     return keys

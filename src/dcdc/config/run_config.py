@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from dcdc.config.keys import flatten, is_tables, kind_of_table, type_of_key
+from dcdc.config.keys import HEADS, OF_MAIN_PHASE, flatten, is_tables, kind_of_table, type_of_key
 from dcdc.config.phase_settings import PHASES, PhaseSettings, kind_of, phase_names
 from dcdc.config.ranges import Range
 from dcdc.config.rules import check_config
@@ -20,7 +20,7 @@ from dcdc.errors import InputError
 
 
 def _heads_alone() -> tuple[PhaseSettings, ...]:
-    return (PHASES.get("heads")(),)
+    return (PHASES.get(HEADS)(),)
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class RunConfig:
     @property
     def phase_names(self) -> tuple[str, ...]:
         return phase_names(self.phases)
+
+    @property
+    def main_phase(self) -> str:
+        """Whose length and batch `epochs` and `batch_size` are: the one that trains the heads with
+        the network, or the first of all."""
+        return HEADS if HEADS in self.phase_names else self.phase_names[0]
 
     @property
     def epochs(self) -> int:
@@ -67,6 +73,7 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
     """Flat `section.key` values, checked for name and type, laid over `config`.
 
     `phases` lists names: those that the config has are kept, others begin with their defaults.
+    `epochs` and `batch_size` alone are those of the main phase.
     """
     typed = {key: coerce_value(key, value, type_of_key(key)) for key, value in values.items()}
     phases = config.phases
@@ -78,6 +85,10 @@ def with_values(config: RunConfig, values: Mapping[str, Any]) -> RunConfig:
         by_section.setdefault(section, {})[name] = value
     top = by_section.pop("", {})
     names = phase_names(phases)
+    of_main = {name: top.pop(name) for name in OF_MAIN_PHASE if name in top}
+    if of_main:
+        main = dataclasses.replace(config, phases=phases).main_phase
+        by_section[main] = of_main | by_section.get(main, {})
     for section, changes in by_section.items():
         if section in names:
             number = names.index(section)

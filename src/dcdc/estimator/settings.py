@@ -41,8 +41,8 @@ def overrides_of(
     direct = {
         # One cluster is answered without asking the network, which must have two.
         "n_clusters": 2 if n_clusters == 1 else n_clusters,
-        "heads.epochs": _plain(parameters["epochs"]),
-        "heads.batch_size": _plain(parameters["batch_size"]),
+        "epochs": _plain(parameters["epochs"]),
+        "batch_size": _plain(parameters["batch_size"]),
         "train.device": parameters["device"],
         "train.seed": seed,
         "network.backbone": backbone,

@@ -8,8 +8,8 @@ from dcdc.errors import InputError, TrainingError, Words
 
 _PARAMETERS = {
     "n_clusters": "n_clusters",
-    "heads.epochs": "epochs",
-    "heads.batch_size": "batch_size",
+    **dict.fromkeys(("epochs", "heads.epochs"), "epochs"),
+    **dict.fromkeys(("batch_size", "heads.batch_size"), "batch_size"),
     "train.device": "device",
     "train.seed": "random_state",
     "device": "device",

@@ -17,7 +17,7 @@ _WORDS = {
     ("network.over_clusters", 0): "no-over-clustering",
     ("heads.n_repeats", 1): "no-repeat",
 }
-_FIRST = (*dict.fromkeys(key for key, _ in _WORDS), "heads.batch_size", "heads.epochs")
+_FIRST = (*dict.fromkeys(key for key, _ in _WORDS), "heads.batch_size", "heads.epochs", "epochs")
 """What rows and shorter runs differ in comes first, and is always readable."""
 _LONGEST = 80
 

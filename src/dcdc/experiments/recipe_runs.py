@@ -14,6 +14,7 @@ from dcdc.config import (
     with_settings,
     with_values,
 )
+from dcdc.config.keys import HEADS, OF_MAIN_PHASE
 from dcdc.data.sources import same_source
 from dcdc.errors import InputError
 from dcdc.experiments import FIT_FLAGS
@@ -30,7 +31,7 @@ from dcdc.run_folder import RunFolder
 _OF_ANY_EPOCH = ("device", "torch", "dcdc", "commit", "n_images")
 _OWN_OPTIONS = {
     "train.seed": "{seeds} and {first_seed}",
-    "heads.epochs": "{heads.epochs}",
+    **dict.fromkeys(("epochs", "heads.epochs"), "{heads.epochs}"),
     "train.device": "{train.device}",
     "data.source": "{data.source}",
 }
@@ -130,7 +131,8 @@ def filled_in(asked: RunConfig, stored: RunConfig) -> RunConfig:
         for key, value in flat(asked).items()
         if value in (None, "", "auto") and key not in NEUTRAL_KEYS and key in kept
     }
-    values["heads.over_clustering_first"] = float(heads_of(asked).epochs_alone)
+    if asked.main_phase == HEADS:
+        values["heads.over_clustering_first"] = float(heads_of(asked).epochs_alone)
     if same_source(asked.data.source, stored.data.source):
         values["data.source"] = stored.data.source
     return with_values(asked, values)
@@ -173,7 +175,7 @@ def _plan(row: RecipeRow, seed: int, options: Options) -> RecipeRun:
         **row.values,
     }
     if options.epochs is not None:
-        values["heads.epochs"] = options.epochs
+        values["epochs"] = options.epochs
     config = with_settings(with_values(recipe, values), options.settings)
     home = options.out / row.dataset
     longer = None
@@ -212,9 +214,10 @@ def check_settings(table: Table, settings: Iterable[str]) -> None:
 def file_stem(table: Table, options: Options) -> str:
     """Of the table's own files: shorter or otherwise changed runs have files of their own."""
     values = _settings(table, options)
-    usual = {heads_of(preset(row.preset)).epochs for row in table.rows}
-    if options.epochs is not None and usual != {options.epochs}:
-        values = {"heads.epochs": options.epochs, **values}
+    if options.epochs is not None:
+        recipes = [preset(row.preset) for row in table.rows]
+        if any(with_values(recipe, {"epochs": options.epochs}) != recipe for recipe in recipes):
+            values = {"epochs": options.epochs, **values}
     return "-".join(filter(None, (table.name, name_of(values))))
 
 
@@ -226,6 +229,8 @@ def settings_text(table: Table, options: Options) -> str:
 
 def _settings(table: Table, options: Options) -> dict[str, Any]:
     """By `section.key`, as the config reads them."""
-    values = flat(with_settings(preset(table.rows[0].preset), options.settings))
+    config = with_settings(preset(table.rows[0].preset), options.settings)
+    values, main = flat(config), config.main_phase
     keys = (setting.partition("=")[0].strip() for setting in options.settings)
-    return {key: values[key] for key in keys}
+    named = (f"{main}.{key}" if key in OF_MAIN_PHASE else key for key in keys)
+    return {key: values[key] for key in named}

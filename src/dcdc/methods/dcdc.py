@@ -33,7 +33,7 @@ def cluster(
     changes: tuple[str, ...] = (),
 ) -> Clustering:
     """Goes on with the run in the context's folder, where there is one."""
-    settings: dict[str, Any] = {"n_clusters": n_clusters, "heads.epochs": epochs}
+    settings: dict[str, Any] = {"n_clusters": n_clusters, "epochs": epochs}
     if isinstance(image_set, ImageSet):
         require_from_scratch(changes)
         settings["network.backbone"] = SCRATCH

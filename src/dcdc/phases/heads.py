@@ -174,11 +174,8 @@ class Heads(Phase):
 
 
 def heads_of(config: RunConfig) -> Heads:
-    """The first phase that trains the heads."""
-    for phase in config.phases:
-        if isinstance(phase, Heads):
-            return phase
-    raise InputError("no phase trains the heads", remedy="list heads in {phases}")
+    """The first phase that trains the heads, or its defaults where no phase does."""
+    return next((phase for phase in config.phases if isinstance(phase, Heads)), Heads())
 
 
 class HeadsLoss:

@@ -43,6 +43,7 @@ from dcdc.phases.heads import heads_of
 from dcdc.prepare.resolve import (
     batch_sizes,
     has_stored_features,
+    main_batch_size,
     original_copy,
     perturbed_copy,
     resolve_precision,
@@ -268,7 +269,6 @@ def held_out_loss_of(config: RunConfig, model: TrainedModel, image_set: Data, se
     heads = heads_of(config)
     store = open_data(config, model, image_set, SilentObserver())
     context = build_context(config, model, store, SilentObserver())
-    assert heads.batch_size is not None
     partners = None
     if isinstance(store, VectorStore):
         partners = find_neighbours(model, store, 1)[:, 0]
@@ -276,7 +276,7 @@ def held_out_loss_of(config: RunConfig, model: TrainedModel, image_set: Data, se
         model.network,
         store,
         heads.without_neighbours().objective(context, StepTools(model.autocast)),
-        batch_size=min(heads.batch_size, image_set.n_images),
+        batch_size=min(main_batch_size(config), image_set.n_images),
         seed=seed,
         partners=partners,
     )

@@ -3,6 +3,9 @@
 import os
 from collections.abc import Iterable
 
+from dcdc.config import PHASES
+from dcdc.config.keys import HEADS
+from dcdc.config.phase_settings import kind_of
 from dcdc.data import ImageSet
 from dcdc.errors import InputError
 from dcdc.networks import find_backbone
@@ -16,8 +19,8 @@ SCRATCH = "scratch"
 EFFICIENTNET = "efficientnet-lite0"
 SMALLEST_SIDE = 17
 """Pixels: below, there is nothing that a network for photos could see."""
-_OF_TRAINING = ("augment.", "contrast.", "byol.", "self_label.", "network.", "phases")
-"""Settings that speak of a training from scratch."""
+_OF_TRAINING = ("augment.", "network.", "phases")
+"""Settings that speak of a training from scratch, beside those of every phase but the heads'."""
 _OF_FEATURES = ("network.sub_heads", "network.frozen", "network.backbone_rate")
 
 
@@ -47,7 +50,12 @@ def from_scratch(overrides: Overrides) -> Overrides:
 
 def speaks_of_training(keys: Iterable[str]) -> bool:
     """Whether settings that were asked for have no meaning beside a frozen backbone."""
-    return any(key.startswith(_OF_TRAINING) and key not in _OF_FEATURES for key in keys)
+    others = [kind for kind in PHASES.names() if kind != HEADS]
+    return any(
+        key.startswith(_OF_TRAINING) or kind_of(key.rpartition(".")[0]) in others
+        for key in keys
+        if key not in _OF_FEATURES
+    )
 
 
 def are_photos(image_set: ImageSet) -> bool:

@@ -172,6 +172,12 @@ def batch_sizes(config: RunConfig) -> dict[str, int]:
     return sizes
 
 
+def main_batch_size(config: RunConfig) -> int:
+    """Of the main phase, or of the first that trains."""
+    sizes = batch_sizes(config)
+    return sizes.get(config.main_phase, next(iter(sizes.values())))
+
+
 def _check_sizes(config: RunConfig, n_images: int, n_processes: int) -> None:
     active = config.active_phases
     if not any(phase.is_scored for phase in active.values()):
