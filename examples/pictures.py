@@ -2,7 +2,7 @@
 
     python examples/pictures.py             # a few minutes on a CPU, then docs/figures/*.webp
 
-The drawings need `pip install 'dcdc[efficientnet]'`, the picture of the report needs Chromium.
+The drawings need `pip install 'dcdc[efficientnet]'`, the pictures of pages need Chromium.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -67,23 +68,35 @@ def before_and_after(run: Path, source: str) -> Image.Image:
     return canvas
 
 
-def picture_of(page: Path, file: Path, *, width: int = 1200, height: int = 980) -> bool:
+def picture_of(address: str, file: Path, *, width: int = 1200, height: int = 980) -> bool:
     """A page as Chromium shows it; False where there is none."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        print("no Chromium: the picture of the report stays as it is")
+        print("no Chromium: the pictures of pages stay as they are")
         return False
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
             [
                 *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
                 *(f"--user-data-dir={profile}", f"--window-size={width},{height}"),
-                *(f"--screenshot={file}", page.as_uri()),
+                *(f"--screenshot={file}", "--virtual-time-budget=10000", address),
             ],
             check=True,
             capture_output=True,
         )
     return True
+
+
+def picture_of_view(run: Path, file: Path) -> bool:
+    """The first page of `dcdc view`, once it knows what takes a while."""
+    command = [sys.executable, "-u", "-m", "dcdc", "view", str(run), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().removeprefix("view: ").strip()
+        time.sleep(15)
+        found = picture_of(address, file, height=640)
+        server.terminate()
+    return found
 
 
 def save(picture: Image.Image, file: Path) -> None:
@@ -114,8 +127,10 @@ def main() -> None:
                     asked.out / f"{name}-{figure}.webp",
                 )
         page = work / "report.png"
-        if picture_of(runs["drawings"][0] / "report.html", page):
-            save(Image.open(page).crop((40, 380, 1160, 980)), asked.out / "report.webp")
+        if picture_of((runs["drawings"][0] / "report.html").as_uri(), page):
+            save(Image.open(page).crop((40, 425, 1160, 980)), asked.out / "report.webp")
+            picture_of_view(runs["drawings"][0], page)
+            save(Image.open(page), asked.out / "view.webp")
 
 
 if __name__ == "__main__":
