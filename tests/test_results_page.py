@@ -272,3 +272,10 @@ def test_long_tailed_digits_are_those_of_their_record():
         cut = " ".join(str(row["n_cut"]) for row in rows)
         assert medians["acc"] == statistics.median(row["acc"] for row in rows)
         assert f"| `{sizes}` | {each} | {scores(medians, ' / ')} | {cut} |" in section
+
+
+def test_outliers_among_digits_are_those_of_their_record():
+    record = json.loads((NUMBERS / "outliers-digits-seed-800.json").read_text())
+    for row in record["rows"]:
+        cells = f"{row['found']:.1%} | {row['lost']:.1%} | {dotted(row['acc_of_digits'])}"
+        assert f"| {row['kind']} | {cells} |" in SECTIONS["Images that belong to no cluster"]
