@@ -31,8 +31,7 @@ RUNS = sorted(path.parent for path in (DOCS / "runs").glob("*/*/metrics.json"))
 KEPT = [*RUNS, *sorted(path for path in (DOCS / "runs/digits").iterdir() if path.is_file())]
 DIGITS = DOCS / "runs/digits/seeds-300-to-306.json"
 COMPARED = {
-    DOCS / "runs/digits/compare-seeds-300-to-302.csv": (14, "Methods side by side"),
-    DOCS / "runs/digits/compare-seeds-400-to-402.csv": (4, "Methods side by side"),
+    DOCS / "runs/digits/compare-seeds-500-to-502.csv": (21, "Methods side by side"),
     DOCS / "runs/features/compare-stl10-test-seeds-40-to-42.csv": (
         7,
         "Photos with a pretrained backbone",
