@@ -31,8 +31,7 @@ RUNS = sorted(path.parent for path in (DOCS / "runs").glob("*/*/metrics.json"))
 KEPT = [*RUNS, *sorted(path for path in (DOCS / "runs/digits").iterdir() if path.is_file())]
 DIGITS = DOCS / "runs/digits/seeds-300-to-306.json"
 COMPARED = {
-    DOCS / "runs/digits/compare-seeds-300-to-302.csv": (14, "Methods side by side"),
-    DOCS / "runs/digits/compare-seeds-400-to-402.csv": (4, "Methods side by side"),
+    DOCS / "runs/digits/compare-seeds-500-to-502.csv": (21, "Methods side by side"),
     DOCS / "runs/features/compare-stl10-test-seeds-40-to-42.csv": (
         7,
         "Photos with a pretrained backbone",
@@ -318,3 +317,10 @@ def test_the_gains_by_corrections_are_those_of_the_records():
         if order == "random":
             span = f"+{dotted(min(gains))} to +{dotted(max(gains))}"
             assert span in CORRECTIONS
+
+
+def test_outliers_among_digits_are_those_of_their_record():
+    record = json.loads((NUMBERS / "outliers-digits-seed-800.json").read_text())
+    for row in record["rows"]:
+        cells = f"{row['found']:.1%} | {row['lost']:.1%} | {dotted(row['acc_of_digits'])}"
+        assert f"| {row['kind']} | {cells} |" in SECTIONS["Images that belong to no cluster"]

@@ -21,7 +21,7 @@ def test_fit_leaves_a_whole_run_folder_and_says_where(dcdc, tiny_file, tiny_flag
     assert code == 0
     names = {path.name for path in (tmp_path / "runs" / "tiny").iterdir()}
     assert names == {
-        *("config.json", "history.jsonl", "checkpoint", "model.safetensors"),
+        *("config.json", "history.jsonl", "checkpoint", "model.safetensors", "hierarchy.json"),
         *("assignments.parquet", "metrics.json", "README.md", "report.html", "figures"),
         *("sample.npz", "map.npz"),
     }

@@ -4,9 +4,8 @@ const names = new Map(Object.entries(data.names));
 const cards = [...document.querySelectorAll(".cluster")];
 const numberOf = (card) => card.dataset.cluster;
 const called = (number) => {
-  if (number < 0) return text("none");
-  const name = names.get(String(number));
-  return text(name ? number + " · " + name : String(number));
+  const name = names.get("" + number);
+  return text(number < 0 ? "none" : name ? number + " · " + name : "" + number);
 };
 const say = (message) => { at("said").textContent = message; };
 let unsaved = false;
