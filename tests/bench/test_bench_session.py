@@ -57,7 +57,7 @@ def test_every_phase_of_a_recipe_has_its_step_and_its_own_batch():
         *("network.backbone=small", "heads.n_repeats=2", "contrast.batch_size=6"),
         "self_label.batch_size=8",
     ]
-    rows, _ = rows_of(build_case("cifar10", values, settings), parts=["steps"])
+    rows, _ = rows_of(build_case("cifar100-20", values, settings), parts=["steps"])
     assert [row.name for row in rows] == [
         "contrast step, contrast",
         "heads step, cluster head and over clustering head",
@@ -66,6 +66,20 @@ def test_every_phase_of_a_recipe_has_its_step_and_its_own_batch():
     # Two perturbed copies; the original and two of a neighbour; the original and one.
     counts = [(row.measured.images, row.measured.copies) for row in rows]
     assert counts == [(6, 12), (4, 12), (8, 16)]
+
+
+def test_a_step_that_needs_what_its_phase_begins_with_has_it():
+    """Labels of every image; features and neighbours."""
+    settings = ["network.backbone=small", "discriminate.batch_size=6", "frozen_heads.batch_size=8"]
+    rows, _ = rows_of(build_case("cifar10", {"train.device": "cpu"}, settings), parts=["steps"])
+    assert [row.name for row in rows] == [
+        "discriminate step, discriminate",
+        "frozen heads step, cluster head",
+        "self label step, cluster head",
+    ]
+    assert [row.not_possible for row in rows] == [None] * 3
+    # Of stored features no copy is made.
+    assert [row.measured.copies for row in rows] == [12, 0, 16]
 
 
 def test_a_case_that_cannot_run_stops_no_other(digits):
@@ -101,8 +115,14 @@ def test_threads_are_the_presets_and_come_back(digits, monkeypatch):
         ("stl10-paper", (2427, 96, 96, 3)),
     ],
 )
-def test_images_are_as_many_as_fit_and_of_the_presets_shape(name, shape):
+def test_images_are_as_many_as_fit_and_of_the_presets_shape(monkeypatch, name, shape):
+    monkeypatch.setattr("dcdc.bench.steps.has_gpu", lambda _: True)
     assert random_images(preset(name)).images.shape == shape
+
+
+def test_a_cpu_has_fewer():
+    config = with_values(preset("cifar10-paper"), {"train.device": "cpu"})
+    assert random_images(config).n_images == 1_000
 
 
 def test_there_are_enough_images_for_a_large_batch():

@@ -23,7 +23,7 @@ from dcdc.prepare.resolve import resolve
 FOLDER = Path(__file__).parent
 KEPT = (
     *("loss", "contrast", "cluster_head/sample_view", "over_clustering_head/class_view"),
-    *("self_label", "sure", "mean_confidence"),
+    *("discriminate", "frozen_heads", "self_label", "sure", "mean_confidence"),
 )
 SHORT_STEPS = {
     "digits": {
@@ -37,6 +37,25 @@ SHORT_STEPS = {
         "self_label.epochs": 0,
     },
     "cifar10": {
+        "data.size": 8,
+        "network.backbone": "small",
+        "discriminate.epochs": 2,
+        "discriminate.batch_size": 32,
+        "discriminate.learning_rate": 3e-5,
+        "discriminate.warmup_epochs": 0.5,
+        "frozen_heads.epochs": 2,
+        "frozen_heads.batch_size": 32,
+        "frozen_heads.learning_rate": 3e-5,
+        "frozen_heads.neighbours": 3,
+        "frozen_heads.n_heads": 4,
+        "train.evaluate_every": 1,
+        "train.threads": 1,
+        "self_label.epochs": 2,
+        "self_label.threshold": 0.8,
+        "self_label.learning_rate": 3e-5,
+    },
+    "cifar100-20": {
+        "n_clusters": 10,
         "data.size": 8,
         "augment.resize_to": 10,
         "network.backbone": "small",
@@ -55,9 +74,9 @@ SHORT_STEPS = {
         "self_label.learning_rate": 3e-5,
     },
 }
-"""Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10`, our recipe
-for photos, has every phase: contrast, neighbours as partners, self-labels. Its backbone is the
-small one here, so that it takes seconds."""
+"""Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10` and
+`cifar100-20`, our recipes for photos, have every other phase, neighbours as partners and strong
+copies. Their backbone is the small one here, so that they take seconds."""
 
 
 def grey_digits() -> ImageSet:

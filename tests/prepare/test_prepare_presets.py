@@ -49,9 +49,19 @@ def test_rows_are_the_papers(name):
 @pytest.mark.parametrize("name", ["cifar10", "cifar100-20", "stl10"])
 def test_our_recipe_shares_the_papers_images_and_clusters(name):
     ours, theirs = preset(name), preset(f"{name}-paper")
-    assert ours.n_clusters == theirs.n_clusters
-    assert (ours.data, ours.augment.resize_to) == (theirs.data, theirs.augment.resize_to)
+    assert (ours.n_clusters, ours.data) == (theirs.n_clusters, theirs.data)
     assert (ours.network.mean, ours.network.std) == (theirs.network.mean, theirs.network.std)
+
+
+def test_cifar10_has_features_a_head_on_them_and_self_labels_over_whole_images():
+    ours = preset("cifar10")
+    assert ours.phase_names == ("discriminate", "frozen_heads", "self_label")
+    assert ours.augment.resize_to == 0
+
+
+@pytest.mark.parametrize("name", ["cifar100-20", "stl10"])
+def test_the_others_have_both_views_over_features_by_contrast(name):
+    ours = preset(name)
     heads = heads_of(ours)
     assert (heads.sample_weight, heads.class_weight, heads.loss) == (1, 1, "dcdc")
     assert ours.phase_names == ("contrast", "heads", "self_label")

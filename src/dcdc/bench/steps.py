@@ -16,14 +16,18 @@ from dcdc.data import ImageSet
 from dcdc.data.image_set import numbered_names
 from dcdc.engine.captured_step import CapturedStep
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.phase import Phase
 from dcdc.engine.step import EagerStep, Step
 from dcdc.engine.terms import EpochTerms
 from dcdc.engine.trainer import Trainer
 from dcdc.prepare.assembly import build_training
 from dcdc.prepare.presets import preset
 from dcdc.prepare.resolve import batch_sizes, resolve
+from dcdc.prepare.suggestions import has_gpu
 
 _MOST_IMAGES = 10_000
+_MOST_ON_CPU = 1_000
+"""Of which a phase may want the features before its first step."""
 _MOST_BYTES = 64 * 2**20
 _DIGITS_SIDE = 8
 _BATCHES = 100  # that differ
@@ -53,7 +57,8 @@ def random_images(config: RunConfig) -> ImageSet:
     else:
         augment = config.augment
         channels = 3 if augment.saturation or augment.hue or augment.grey else 1
-    n_images = min(_MOST_IMAGES, _MOST_BYTES // (side * side * channels))
+    most = _MOST_IMAGES if has_gpu(config.train.device) else _MOST_ON_CPU
+    n_images = min(most, _MOST_BYTES // (side * side * channels))
     n_images = max(n_images, 2 * max(batch_sizes(config).values()))
     random = np.random.default_rng(config.train.seed)
     images = random.integers(0, 256, (n_images, side, side, channels), np.uint8)
@@ -64,7 +69,8 @@ def random_images(config: RunConfig) -> ImageSet:
 class PhaseStep:
     """One pass of a phase's last epoch: what it trains, and on how much."""
 
-    phase: str
+    phase: Phase
+    name: str
     heads: tuple[str, ...]
     step: Step
     batch_size: int
@@ -79,18 +85,15 @@ def phase_steps(trainer: Trainer) -> Iterator[PhaseStep]:
         plan.phases, plan.names, plan.batch_sizes, trainer.steps, strict=True
     ):
         for heads in phase.passes(phase.epochs, plan.heads):
-            yield PhaseStep(name, heads, step, batch_size, batch_size * phase.index_rows())
+            yield PhaseStep(phase, name, heads, step, batch_size, batch_size * phase.index_rows())
 
 
 def step_trials(case: Case, device: torch.device, seconds: float) -> Generator[Trial, None, None]:
-    observer = _Notes()
-    trainer = build_training(case.config, case.image_set, observer, None).trainer
-    trainer.network.train()
+    trainer = build_training(case.config, case.image_set, _Notes(), None).trainer
     for one in phase_steps(trainer):
-        trainer.generator.manual_seed(case.config.train.seed)
         heads = " and ".join(one.heads)
-        name = f"{one.phase} step, {heads}".replace("_", " ")
-        yield Trial(name, partial(_measure, case, one, observer, device, seconds))
+        name = f"{one.name} step, {heads}".replace("_", " ")
+        yield Trial(name, partial(_measure, case, one, trainer, device, seconds))
 
 
 class _Notes(SilentObserver):
@@ -108,8 +111,15 @@ class _Notes(SilentObserver):
 
 
 def _measure(
-    case: Case, one: PhaseStep, observer: _Notes, device: torch.device, seconds: float
+    case: Case, one: PhaseStep, trainer: Trainer, device: torch.device, seconds: float
 ) -> Measured:
+    trainer.context.state.clear()
+    trainer.context.made.clear()
+    one.phase.begin(trainer.context)
+    trainer.network.train()
+    trainer.generator.manual_seed(case.config.train.seed)
+    observer = trainer.observer
+    assert isinstance(observer, _Notes)
     start_peak(device)
     order = torch.Generator().manual_seed(case.config.train.seed)
     # Which images meet in a batch, and which are partners, does not change its time.
@@ -129,7 +139,7 @@ def _measure(
         copies=n_copies,
         peak_gpu_bytes=peak_bytes(device),
         details={
-            "phase": one.phase,
+            "phase": one.name,
             "heads": list(one.heads),
             "precision": case.config.train.precision,
             "notes": observer.notes.copy(),

@@ -7,13 +7,14 @@ differs. A set's own name is our recipe for it.
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import Literal
 
 from dcdc.config import AugmentConfig, DataConfig, NetworkConfig, RunConfig, TrainConfig
 from dcdc.errors import InputError
 from dcdc.nearest_name import unknown
 from dcdc.phases.contrast import Contrast
+from dcdc.phases.discriminate import Discriminate
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.phases.self_label import SelfLabel
 
@@ -51,6 +52,26 @@ def _paper(
         ),
         augment=replace(PAPER_AUGMENT, resize_to=resize_to),
         phases=(Heads(epochs=200, batch_size=batch_size, n_repeats=3, temperature=temperature),),
+    )
+
+
+def _our_cifar10() -> RunConfig:
+    """Features come by cluster discrimination. The two views fit a cluster head to them, with near
+    neighbours as copies. Then what the head is sure of teaches the network the rest: it answers for
+    whole images, and learns from strong copies."""
+    return RunConfig(
+        n_clusters=10,
+        data=DataConfig(size=32),
+        network=NetworkConfig(
+            backbone="resnet18-unpooled", over_clusters=0, mean=CIFAR_MEAN, std=CIFAR_STD
+        ),
+        augment=replace(PAPER_AUGMENT, crop_scale=(0.3, 1.0), saturation=0.2, hue=0.1),
+        phases=(
+            Discriminate(epochs=400),
+            FrozenHeads(),
+            SelfLabel(epochs=60, threshold=0.95, learning_rate=3e-4, copies="strong"),
+        ),
+        train=TrainConfig(evaluate_every=5),
     )
 
 
@@ -93,16 +114,6 @@ def our_recipe(
     )
 
 
-_our_cifar = partial(
-    our_recipe,
-    size=32,
-    resize_to=40,
-    backbone="resnet18-unpooled",
-    contrast_epochs=200,
-    mean=CIFAR_MEAN,
-    std=CIFAR_STD,
-)
-
 PRESETS: dict[str, RunConfig] = {
     "digits": RunConfig(
         n_clusters=10,
@@ -114,8 +125,17 @@ PRESETS: dict[str, RunConfig] = {
         ),
         train=TrainConfig(threads=1, checkpoint_every=5),
     ),
-    "cifar10": _our_cifar(10),
-    "cifar100-20": _our_cifar(20),
+    "cifar10": _our_cifar10(),
+    # By the recipe of `cifar10` one cluster of 20 stays empty, and ACC is .435 instead of .445.
+    "cifar100-20": our_recipe(
+        20,
+        size=32,
+        resize_to=40,
+        backbone="resnet18-unpooled",
+        contrast_epochs=200,
+        mean=CIFAR_MEAN,
+        std=CIFAR_STD,
+    ),
     # The figures in docs/ are of `stl10@train+test`: by its plain name the set brings 100,000
     # unlabelled images, and features by contrast then take 8.5 times as many steps.
     "stl10": our_recipe(

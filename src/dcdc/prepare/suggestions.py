@@ -55,7 +55,7 @@ FEWEST_FOR_CONTRAST = 2_000
 def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu: bool) -> RunConfig:
     """Settings for images that no preset knows.
 
-    Many photos on a GPU take the recipe of `cifar10` and `stl10`, as long as there; all photos on a
+    Many photos on a GPU take the recipe of `stl10`, as long as there; all photos on a
     CPU a dictionary of patches, which takes seconds for hundreds and minutes for thousands. For
     others the batch grows with the clusters, as the paper argues; tiny images, and grey ones on a
     CPU, take the small backbone; grey images, where a mirror image may mean something else, are
