@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pytest
 
 import corrections
 from dcdc.engine.edits import RunAnswers, corrected
@@ -33,6 +34,7 @@ def test_she_looks_at_random_or_at_the_least_sure_first():
     assert sorted(found[0]) == list(range(50))
 
 
+@pytest.mark.slow
 def test_a_record_of_a_run(mixed_file, tmp_path, monkeypatch, capsys):
     run = trained(mixed_file, tmp_path / "run", **{"n_clusters": 3, "heads.epochs": 1})
     table = RunFolder.open(run).read_assignments().to_pydict()
