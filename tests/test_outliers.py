@@ -22,6 +22,7 @@ from dcdc.report.facts import describe_clusters, read_facts
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
 from dcdc.viewer.opening import open_run
+from dcdc.viewer.told import overview
 
 N_INSIDE, N_STRANGERS = 240, 20
 STRANGE = np.arange(N_INSIDE, N_INSIDE + N_STRANGERS)
@@ -135,7 +136,7 @@ def test_the_report_and_the_viewer_show_them(folder, source):
     members = np.concatenate([cluster.members for cluster in describe_clusters(facts)])
     assert not set(members) & set(facts.outliers)
     viewed = open_run(folder)
-    assert viewed.overview()["n_outside"] == len(facts.outliers)
+    assert overview(viewed)["n_outside"] == len(facts.outliers)
     assert (viewed.clusters[STRANGE] == OUTSIDE).all()
 
 

@@ -6,11 +6,9 @@ The corrected run is read, never written. The new one keeps what it was taught, 
 corrected in turn: nothing that people said is forgotten.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,14 +135,6 @@ def start_of(weights: Mapping[str, Tensor], config: RunConfig) -> dict[str, Tens
         f"{head}.weight": torch.zeros(config.n_clusters, n_features),
         f"{head}.bias": torch.zeros(config.n_clusters),
     }
-
-
-def next_name(run: Path) -> Path:
-    """`runs/photos-refined` of `runs/photos`, then `runs/photos-refined-2`, whatever is free."""
-    path = run if run.name else run.resolve()
-    first = f"{re.sub(r'-refined(-[0-9]+)?$', '', path.name)}-refined"
-    names = chain([first], (f"{first}-{number}" for number in count(2)))
-    return next(place for place in map(path.with_name, names) if not place.exists())
 
 
 class Begun(NamedTuple):

@@ -1,8 +1,10 @@
 """The run folder: the unit of everything that lasts, and the names of what lies in it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -354,3 +356,11 @@ def write_assignments(
         columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
     with atomic_file(path) as temporary:
         pq.write_table(sealed_table(pa.table(columns)), temporary, compression="zstd")
+
+
+def refined_name(run: Path) -> Path:
+    """`runs/photos-refined` of `runs/photos`, then `runs/photos-refined-2`, whatever is free."""
+    path = run if run.name else run.resolve()
+    first = f"{re.sub(r'-refined(-[0-9]+)?$', '', path.name)}-refined"
+    names = chain([first], (f"{first}-{number}" for number in count(2)))
+    return next(place for place in map(path.with_name, names) if not place.exists())

@@ -10,8 +10,7 @@ import pytest
 
 from corrected_runs import answers_of, correct, mixed_vectors
 from dcdc.config import RunConfig, to_mapping
-from dcdc.refining import next_name
-from dcdc.run_folder import RunFolder
+from dcdc.run_folder import RunFolder, refined_name
 
 MOVED = {"kind": "move", "to": 2, "rows": [2, 5, 8, 11]}
 QUICK = ("--device", "cpu", "--no-report", "--set", "refine.epochs=2")
@@ -65,10 +64,10 @@ def test_edits_of_another_file_and_another_place(dcdc, mixed_run, tmp_path):
 
 def test_names_of_new_runs(tmp_path):
     (tmp_path / "photos").mkdir()
-    assert next_name(tmp_path / "photos") == tmp_path / "photos-refined"
+    assert refined_name(tmp_path / "photos") == tmp_path / "photos-refined"
     (tmp_path / "photos-refined").mkdir()
     for run in ("photos", "photos-refined", "photos-refined-7"):
-        assert next_name(tmp_path / run) == tmp_path / "photos-refined-2"
+        assert refined_name(tmp_path / run) == tmp_path / "photos-refined-2"
 
 
 def test_no_edits_and_names_alone_teach_nothing(dcdc, mixed_run, tmp_path):

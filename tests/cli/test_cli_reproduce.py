@@ -218,5 +218,5 @@ def test_what_is_done_is_shown_without_data_and_nothing_is_written(dcdc, tmp_pat
     assert (code, err) == (0, "")
     shown = [line for line in out.splitlines() if line.startswith("CIFAR-10 ")]
     assert ["the paper's recipe  0      200 " in line for line in shown] == [True, False]
-    assert ["our recipe          0      235 " in line for line in shown] == [False, True]
+    assert ["our recipe          0      466 " in line for line in shown] == [False, True]
     assert sorted((tmp_path / "kept").rglob("*")) == before

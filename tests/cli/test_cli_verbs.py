@@ -316,7 +316,9 @@ def test_fit_sorts_the_files_that_it_groups(dcdc, tiny_set, tiny_flags, tmp_path
 def test_fit_has_no_files_to_sort_in_an_array(dcdc, tiny_file, tiny_flags, tmp_path):
     code, out, err = dcdc("fit", tiny_file, *tiny_flags, "--copy-to", "sorted")
     assert (code, out) == (2, "")
-    assert "tiny.npz holds no image files to sort: --copy-to and --link-to are for" in err
+    assert (
+        "tiny.npz holds no image files: --copy-to, --link-to, --xmp and --fiftyone are for" in err
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -84,12 +84,12 @@ def test_answers_have_them():
     probabilities = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.2, 0.3, 0.5]], np.float32)
     plain = Assigned(probabilities)
     assert plain.assignments.tolist() == [0, 0, 2]
-    ours = Assigned(probabilities, np.array([UNSAID, 2, OUTSIDE]))
+    ours = Assigned(probabilities, said=np.array([UNSAID, 2, OUTSIDE]))
     assert ours.assignments.tolist() == [0, 2, OUTSIDE]
     assert ours.confidence == pytest.approx([0.6, 0.1, 0.5])
     second, share = ours.runner_up()
     assert second.tolist() == [1, 0, 1]
     assert share == pytest.approx([0.3, 0.5, 0.3])
-    nobody = Assigned(probabilities, np.full(3, UNSAID))
+    nobody = Assigned(probabilities, said=np.full(3, UNSAID))
     for each in ("assignments", "confidence"):
         assert np.array_equal(getattr(nobody, each), getattr(plain, each))

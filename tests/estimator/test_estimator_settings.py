@@ -85,11 +85,17 @@ def test_a_backbone_goes_by_its_name_and_is_frozen_unless_it_is_fine_tuned():
 
 def test_a_warm_start_leaves_out_what_finds_features_and_begins_heads():
     values = {"heads.over_clustering_first": 5.0, "heads.neighbours": 3, "heads.epochs": 9}
-    config = without_features(with_values(preset("cifar10"), values))
+    config = without_features(with_values(preset("stl10"), values))
     assert list(config.active_phases) == ["heads", "self_label"]
     heads = heads_of(config)
     assert (heads.over_clustering_first, heads.initialisation) == (0, "random")
     assert (heads.neighbours, heads.epochs, heads.order) == (3, 9, "joint")
+
+
+def test_a_warm_start_fits_no_other_head_where_something_else_trains_it():
+    assert without_features(preset("cifar10")).phase_names == ("self_label",)
+    alone = with_values(preset("cifar10"), {"phases": ("discriminate", "frozen_heads")})
+    assert without_features(alone).phase_names == ("frozen_heads",)
 
 
 def test_a_warm_start_does_so_for_every_phase_of_the_heads():

@@ -79,7 +79,7 @@ def test_scan_refuses_what_cannot_be(settings, told, tiny_set):
 
 @pytest.mark.usefixtures("on_gpu")
 def test_scan_on_a_gpu_is_as_its_paper_has_it_on_our_features(config_of, colour):
-    config, ours = config_of("scan", colour(32, 8000)), preset("cifar10")
+    config, ours = config_of("scan", colour(32, 8000)), preset("cifar100-20")
     contrast, heads, self_label = config.phases
     assert contrast.batch_size == ours.phases[0].batch_size
     assert contrast.temperature == ours.phases[0].temperature

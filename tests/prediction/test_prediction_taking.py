@@ -77,9 +77,9 @@ def test_folders_are_of_the_corrected_clusters(run, tmp_path):
     files = sorted(
         str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*.jpg")
     )
-    assert files == ["@cats/=1+1.jpg", "cluster-01/a_2.jpg", "owls/b_1.jpg"]
-    assert done.sorted.n_placed == 3
-    assert take(run, sorting=Sorting(tmp_path / "out")).sorted.n_there == 3
+    assert files == ["@cats/=1+1.jpg", "cluster-01/a_2.jpg", "outliers/a_1.jpg", "owls/b_1.jpg"]
+    assert done.sorted.n_placed == 4
+    assert take(run, sorting=Sorting(tmp_path / "out")).sorted.n_there == 4
 
 
 def test_a_table_for_spreadsheets(run, tmp_path):

@@ -46,15 +46,14 @@ def refine(
     from dcdc.cli.reading import read_configured
     from dcdc.config import parse_settings
     from dcdc.prepare.overrides import Overrides
-    from dcdc.refining import next_name
     from dcdc.refining import refine as train_on
-    from dcdc.run_folder import RunFolder
+    from dcdc.run_folder import RunFolder, refined_name
 
     asked = {"train.device": device, "train.seed": seed}
     given = {key: value for key, value in asked.items() if value is not None}
     overrides = Overrides(given | parse_settings(settings or []))
     corrected = RunFolder.open(run)
-    path = run_folder or next_name(run)
+    path = run_folder or refined_name(run)
     if path.resolve() == run.resolve():
         raise InputError(f"--run {path} is the corrected run, which stays as it is: name another")
     folder = RunFolder.create(path, overwrite=overwrite)

@@ -11,8 +11,10 @@ from sklearn.utils import check_random_state
 from dcdc.config import RunConfig
 from dcdc.data import Data, VectorSet
 from dcdc.errors import InputError
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.prepare.overrides import Overrides
+from dcdc.prepare.resolve import batch_sizes
 from dcdc.runtime.seeding import derive_seed
 
 _BEGUN: dict[str, Any] = {"over_clustering_first": 0.0, "initialisation": "random"}
@@ -64,7 +66,13 @@ def overrides_of(
 
 def without_features(config: RunConfig) -> RunConfig:
     """Of a warm start: features and heads have begun already."""
-    phases = (phase for phase in config.active_phases.values() if phase.is_scored)
+    sizes = batch_sizes(config)
+    scored = [
+        replace(phase, batch_size=sizes[name])
+        for name, phase in config.active_phases.items()
+        if phase.is_scored
+    ]
+    phases = [phase for phase in scored if not isinstance(phase, FrozenHeads)] or scored
     begun = (replace(each, **_BEGUN) if isinstance(each, Heads) else each for each in phases)
     return replace(config, phases=tuple(begun))
 

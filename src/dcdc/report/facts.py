@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
 
 
-
 @dataclass(frozen=True, eq=False)
 class RunFacts:
     path: Path

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dcdc.refining import next_name
+from dcdc.run_folder import refined_name
 from dcdc.viewer.server import Answer, Answering, Request, refusal
 
 _PATH, _SCRIPT = "/refine", "/refine.js"
@@ -52,7 +52,7 @@ class Refining:
             if self._is_at_work():
                 return
             self._lines.clear()
-            self._new = next_name(self._run)
+            self._new = refined_name(self._run)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "dcdc", "refine", str(self._run), "--run", str(self._new)],
                 stdin=subprocess.DEVNULL,
