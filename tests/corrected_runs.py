@@ -55,8 +55,11 @@ def mixed_run(mixed_run_once, tmp_path):
 
 @pytest.fixture(scope="session")
 def mixed_image_run_once(tmp_path_factory):
-    images, kinds = mixed_images()
-    folder = tmp_path_factory.mktemp("mixed-images")
+    return trained_on_images(tmp_path_factory.mktemp("mixed-images"))
+
+
+def trained_on_images(folder: Path, n_images: int = 96, batch_size: int = 16) -> Path:
+    images, kinds = mixed_images(n_images)
     np.savez(folder / "images.npz", images=images, targets=kinds)
     values = {
         "n_clusters": 2,
@@ -64,7 +67,7 @@ def mixed_image_run_once(tmp_path_factory):
         "network.over_clusters": 6,
         "network.sub_heads": 1,
         "heads.initialisation": "k-means",
-        "heads.batch_size": 16,
+        "heads.batch_size": batch_size,
     }
     return trained(folder / "images.npz", folder / "run", **values)
 

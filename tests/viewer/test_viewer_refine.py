@@ -3,9 +3,11 @@
 import json
 import time
 
+import numpy as np
 import pytest
+from viewer_pages import wait_for_tiles
 
-from corrected_runs import answers_of, correct
+from corrected_runs import answers_of, correct, trained_on_images
 from dcdc.run_folder import RunFolder
 from devtools import Tab
 
@@ -70,13 +72,40 @@ def test_by_a_click(serve, mixed_image_run, tmp_path, browser):
     client = serve(RunFolder.open(mixed_image_run))
     tab = Tab(browser).visit(client.server.address)
     tab.wait("document.getElementById('run').textContent")
-    tab.click_on("#refine")
-    says = "document.getElementById('refine-says').textContent"
-    end = time.monotonic() + 120
-    while not tab.run(says).startswith("Refined: "):
-        assert time.monotonic() < end, tab.run(says)
-        time.sleep(0.1)
-    assert str(tmp_path / "mixed-image-run-refined") in tab.run(says)
+    assert str(tmp_path / "mixed-image-run-refined") in refined_by_click(tab)
     assert not tab.run("document.getElementById('refine').disabled")
     assert not tab.complaints
     tab.close()
+
+
+def refined_by_click(tab):
+    """What the page says then."""
+    tab.click_on("#refine")
+    says = "document.getElementById('refine-says').textContent"
+    end = time.monotonic() + 120
+    while not (found := tab.run(says)).startswith("Refined: "):
+        assert time.monotonic() < end, found
+        time.sleep(0.1)
+    return found
+
+
+@pytest.mark.slow
+def test_13_000_images_after_a_move_on_the_page(serve, tmp_path, browser):
+    run = RunFolder.open(trained_on_images(tmp_path, 13_000, batch_size=256))
+    of_one = np.flatnonzero(run.read_answers().clusters == 1)
+    tab = Tab(browser).visit(f"{serve(run).server.address}#view=cluster&cluster=1&order=name")
+    wait_for_tiles(tab)
+    tab.run("document.getElementById('grid').focus()")
+    tab.press("Home")
+    tab.press(" ")
+    tab.wait("document.getElementById('n-chosen').textContent === '1 selected'")
+    tab.press("m")
+    tab.wait("document.getElementById('picker').open")
+    tab.call("Input.insertText", text="0")
+    tab.press("Enter")
+    tab.wait("document.getElementById('undo').textContent === 'undo: move 1 image to cluster 0'")
+    refined_by_click(tab)
+    tab.close()
+    before, after = run.read_answers(), answers_of(tmp_path / "run-refined")
+    assert after.clusters[of_one[0]] == 0 != before.clusters[of_one[0]]
+    assert (after.clusters[:] == before.clusters).mean() > 0.5
