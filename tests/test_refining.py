@@ -105,6 +105,19 @@ def test_merged_clusters_are_one_and_the_others_are_numbered_anew(split_run, tmp
     assert ((own == kept.index(far)) == (KIND == 0)).all()
 
 
+def test_parts_of_a_split_are_clusters_and_one_at_the_wrong_side_comes_back(mixed_run, tmp_path):
+    """All of kind 2 and one of kind 1 were put into the part."""
+    answers = answers_of(mixed_run)
+    rows = [1, *range(2, len(answers.names), 3)]
+    part = [[row, answers.names[row]] for row in rows]
+    correct(mixed_run, {"kind": "split", "cluster": int(answers.clusters[2]), "parts": [part]})
+    result = refined(mixed_run, tmp_path / "new")
+    own = result.model.predict(mixed_vectors()[0])
+    by_kind = [set(own[KIND == kind].tolist()) for kind in range(3)]
+    assert [len(found) for found in by_kind] == [1, 1, 1]
+    assert len(set.union(*by_kind)) == result.config.n_clusters == 3
+
+
 def test_what_was_said_before_is_not_forgotten(split_run, tmp_path):
     """The second round says nothing of the four, and they keep their labels all the same."""
     refined(split_run, tmp_path / "one")
