@@ -5,12 +5,12 @@ into a few numbers, another makes the image again from them: what images have in
 
 Convolutional, and trained as a whole, not layer by layer. Photos are made again at even contrast,
 from 64 numbers: as they are, a code knows little but large areas' colours (CIFAR-10: an NMI of .12
-instead of .16). A photo's code is the mean of its own and its mirror image's. Settings are our own,
-chosen on digits and CIFAR-10: neither the paper nor those that quote its figures name theirs.
+instead of .16). Settings are our own, chosen on digits and CIFAR-10: neither the paper nor those
+that quote its figures name theirs.
 """
 
 from dcdc.data import ImageSet
-from dcdc.methods.autoencoding import averaged_with_mirror, build_autoencoder, reconstruction
+from dcdc.methods.autoencoding import build_autoencoder, reconstruction
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import TrainingContext, k_means
 from dcdc.metrics.directions import directions
@@ -34,7 +34,6 @@ def cluster(
     n_code = training.code_size(n_code)
     network = build_autoencoder(training, Autoencoder, n_code, budget.width, denoising=False)
     training.train(training.phase(reconstruction(network), network.parameters(), budget))
-    encode = averaged_with_mirror(network.encode) if training.of_photos else network.encode
-    codes = training.codes(network, encode)
+    codes = training.codes(network, network.encode)
     assignments, _ = k_means(directions(codes), n_clusters, seed)
     return Clustering(assignments, features=codes, network=network)
