@@ -27,14 +27,12 @@ from dcdc.networks import CLUSTER_HEAD
 from dcdc.networks.pretrained import spec_of_kept
 from dcdc.prepare.going_on import require_images_of
 from dcdc.prepare.overrides import Overrides
-from dcdc.prepare.prepare_run import prepare_run, read_plainly
+from dcdc.prepare.prepare_run import prepare_run, read_again
 from dcdc.prepare.refinement import refined
 from dcdc.prepare.resolve import has_stored_features
 from dcdc.run import RunResult, read_config, run
 from dcdc.run_folder import RunFolder
 
-_LARGEST_SIDE = 512
-"""Pixels that are read; the run's config has brought its images to their side."""
 Read = Callable[[DataConfig], Data]
 
 
@@ -59,7 +57,7 @@ def refine(
             remedy="use DCDC.refine there",
         )
     weights = corrected.read_model(to_mapping(stored))
-    data = (read or _read)(stored.data)
+    data = (read or read_again)(stored.data)
     require_images_of(corrected.path, corrected.read_assignments()["name"].to_pylist(), data)
     backbone = spec_of_kept(stored.network.backbone, corrected.backbone)
     stored = replace(stored, network=replace(stored.network, backbone=backbone))
@@ -169,7 +167,3 @@ def begun(folder: RunFolder) -> Begun:
         f"{taught.source}, is no longer there as it was",
         remedy="restore that, or start again by dcdc refine",
     )
-
-
-def _read(data: DataConfig) -> Data:
-    return read_plainly(data, _LARGEST_SIDE)

@@ -26,7 +26,7 @@ from dcdc.prepare.assembly import build_model
 from dcdc.prepare.cluster_number import NumberRange
 from dcdc.prepare.frozen_features import with_vectors
 from dcdc.prepare.overrides import Overrides
-from dcdc.prepare.prepare_run import prepare_run, read_plainly
+from dcdc.prepare.prepare_run import prepare_run, read_again
 from dcdc.prepare.stored_features import stored_features
 from dcdc.run import RunResult, data_shape, load, read_config, run, write_run
 from dcdc.run_folder import RunFolder
@@ -40,8 +40,6 @@ _KEYS = (
 """What may be asked for, beside the heads' own settings."""
 _OF_HEADS = ("heads", "answering", "directions")
 """What a network has of its heads, and of the features that they were trained on."""
-_LARGEST_SIDE = 512
-"""Pixels that are read. The run's config has brought its images to their side."""
 Read = Callable[[DataConfig], Data]
 
 
@@ -128,7 +126,7 @@ def _read(data: DataConfig) -> Data:
         raise InputError(
             "the run was trained on arrays, which it does not keep: give a run of files"
         )
-    return read_plainly(data, _LARGEST_SIDE)
+    return read_again(data)
 
 
 def _require_images_of(earlier: RunFolder, data: Data) -> None:

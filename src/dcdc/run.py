@@ -28,15 +28,8 @@ from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
 from dcdc.engine.observer import Observer, SilentObserver
-from dcdc.engine.outliers import score_among, scores_among
-from dcdc.engine.sample import (
-    MOST_IMAGES,
-    Sample,
-    every_feature,
-    in_half_precision,
-    sampled_rows,
-    take_sample,
-)
+from dcdc.engine.outliers import find_outliers
+from dcdc.engine.sample import Sample, every_feature, take_sample
 from dcdc.engine.settled import said
 from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
@@ -58,7 +51,6 @@ from dcdc.runtime.device import cpu_threads, describe_device
 from dcdc.runtime.environment import own_commit, own_version
 from dcdc.runtime.hub import fetch_folder
 from dcdc.runtime.processes import ALONE, Processes
-from dcdc.runtime.seeding import derive_seed
 from dcdc.runtime.tensor_files import tensors_to_bytes
 
 Baseline = Callable[[Data, int, int], np.ndarray]
@@ -467,20 +459,10 @@ def _answered(
     if not config.outliers:
         return _Answered(assigned)
     assert config.n_clusters is not None
-    seed, n_images = config.train.seed, store.n_answered
-    rows = sampled_rows(n_images, seed)
-    features = in_half_precision(model.features_of(store, rows))
-    start = derive_seed(seed, "outliers") % 2**31
-    known, vouch = score_among(features, config.n_clusters, config.sizes, start)
-    if known is None:
+    found = find_outliers(model, store, config.n_clusters, config.sizes, config.train.seed)
+    if found is None:
         return _Answered(assigned)
-    outside = np.zeros(n_images, bool)
-    others = np.setdiff1d(np.arange(n_images), rows)
-    for some in np.array_split(others, len(others) // MOST_IMAGES + 1):
-        if len(some):
-            outside[some] = known.score(model.features_of(store, some)) > 1
-    outside[rows] = scores_among(known, features, vouch) > 1
-    return _Answered(assigned._replace(outside=outside), vouch, features[vouch])
+    return _Answered(assigned._replace(outside=found.outside), found.vouch, found.reference)
 
 
 def _sample(

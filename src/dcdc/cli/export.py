@@ -60,8 +60,7 @@ def export(
     if taking is not None:
         from dcdc.run_folder import RunFolder
 
-        again = f"the same dcdc export {run}"
-        take_of(RunFolder.open(run), taking, again, quiet=quiet)
+        take_of(RunFolder.open(run), taking, quiet=quiet)
 
 
 def _export_model(run: Path, format_name: str, out: Path | None) -> None:

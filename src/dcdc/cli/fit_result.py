@@ -34,5 +34,9 @@ def show_result(result: "RunResult", folder: "RunFolder", report_file: Path | No
         f"trained {counted(metrics['epochs'], 'epoch')} in {metrics['training_seconds']:.1f} s on "
         f"{metrics['device']}"
     )
+    say_where(folder, report_file)
+
+
+def say_where(folder: "RunFolder", report_file: Path | None) -> None:
     say(f"run folder: {folder.path}")
     say(f"report:     {report_file or f'dcdc report {folder.path}'}")

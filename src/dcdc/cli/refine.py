@@ -10,6 +10,7 @@ import typer
 from dcdc.cli.arguments import Quiet, Report, Run, Settings
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
+from dcdc.cli.fit_result import say_where
 from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted
 
@@ -112,5 +113,4 @@ def _show(
     if refined["outside"]:
         note(f"{counted(refined['outside'], 'image')} in no cluster, left out of scores")
     say(f"trained in {metrics['training_seconds']:.1f} s on {metrics['device']}")
-    say(f"run folder: {folder.path}")
-    say(f"report:     {report_file or f'dcdc report {folder.path}'}")
+    say_where(folder, report_file)

@@ -126,9 +126,8 @@ def check_taking_of(
     check_taking(taking, files, n_clusters)
 
 
-def take_of(folder: "RunFolder", taking: "Taking", again: str = "", *, quiet: bool) -> None:
-    """Of a finished run, as people corrected it; `again`: the command that goes on after Ctrl-C."""
-    again = again or f"dcdc export {folder.path} with the same options"
+def take_of(folder: "RunFolder", taking: "Taking", *, quiet: bool) -> None:
+    """Of a finished run, as people corrected it."""
     from dcdc.cli.progress import counting
     from dcdc.prediction.run_answers import read_corrected
     from dcdc.prediction.run_files import run_files
@@ -143,6 +142,7 @@ def take_of(folder: "RunFolder", taking: "Taking", again: str = "", *, quiet: bo
         with counting(quiet=quiet) as progress:
             taken = take_away(taking, run, files, key=key, progress=progress)
     except KeyboardInterrupt:
+        again = f"dcdc export {folder.path} with the same options"
         stop(f"interrupted while files were written; go on with: {again}", 130)
     for line in said(taking, taken):
         say(line)

@@ -18,6 +18,7 @@ from dcdc.data.store import Store
 from dcdc.engine.joined_groups import STARTS as JOIN_STARTS
 from dcdc.engine.joined_groups import joined_groups
 from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
+from dcdc.engine.linear_discriminant import discriminants
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.metrics.health import OUTLIER
@@ -25,8 +26,6 @@ from dcdc.networks import CLUSTER_HEAD
 from dcdc.runtime.seeding import derive_seed
 
 MOST_IMAGES = 20_000
-SHRINKAGE = 0.3
-"""Of the spread within clusters towards a round one: there are few images for so many numbers."""
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
 
@@ -140,7 +139,6 @@ def _discriminants(
     centres = sums / np.bincount(labels, minlength=n_clusters).clip(min=1)[:, None]
     within = away - centres[labels]
     spread = within.T @ within / len(features)
-    round_spread = max(np.trace(spread) / len(spread), 1e-12) * np.eye(len(spread))
-    weight = np.linalg.solve((1 - SHRINKAGE) * spread + SHRINKAGE * round_spread, centres.T).T
+    weight = discriminants(centres, spread)
     bias = -0.5 * (weight * centres).sum(axis=1) - weight @ middle
     return weight - weight.mean(axis=0), bias - bias.mean()

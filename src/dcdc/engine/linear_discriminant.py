@@ -66,9 +66,7 @@ class Clouds:
         unlike = np.flatnonzero(weights != 1)
         more = (points[unlike].T * (weights[unlike] - 1)) @ points[unlike]
         within = (self._squares + more - (means.T * sizes) @ means) / sizes.sum()
-        ball = max(np.trace(within) / len(within), float(np.finfo(np.float32).tiny))
-        shape = (1 - SHRINKAGE) * within + SHRINKAGE * ball * np.eye(len(within))
-        weight = np.linalg.solve(shape, means.T).T
+        weight = discriminants(means, within)
         bias = self._log_shares(clusters, weights) - 0.5 * (weight * means).sum(axis=1)
         return LinearRule(weight, np.where(sizes > 0, bias, bias.min() + _UNLIKELY))
 
@@ -83,6 +81,14 @@ class Clouds:
         """The same scores of features as they are."""
         weight = rule.weight @ self._axes.T
         return LinearRule(weight, rule.bias - weight @ self._middle)
+
+
+def discriminants(means: Floats, within: Floats) -> Floats:
+    """K x P: what to multiply features by, of clouds around these means (K x P) that share the
+    covariance `within` (P x P)."""
+    ball = max(np.trace(within) / len(within), float(np.finfo(np.float32).tiny))
+    shape = (1 - SHRINKAGE) * within + SHRINKAGE * ball * np.eye(len(within))
+    return np.asarray(np.linalg.solve(shape, means.T).T)
 
 
 def corrected_head(

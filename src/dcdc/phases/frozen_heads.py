@@ -11,7 +11,6 @@ Shapes: N images, D features, H heads, B images of a batch, K clusters.
 """
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -187,8 +186,8 @@ class FrozenHeadsPart(nn.Module):
     ) -> None:
         n_heads, n_clusters, n_features = self.weight.shape
         # No weights are drawn for them: that would move torch's own random numbers.
-        blank = nn.Linear(n_features, n_clusters, device="meta")
-        heads = [deepcopy(blank).to_empty(device="cpu") for _ in range(n_heads)]
+        blank = partial(nn.Linear, n_features, n_clusters, device="meta")
+        heads = [blank().to_empty(device="cpu") for _ in range(n_heads)]
         seeds = random.integers(2**31, size=n_heads).tolist()
         some = points.__getitem__
         initialise_heads(heads, len(points), some, seeds, sizes=sizes, outliers=True)

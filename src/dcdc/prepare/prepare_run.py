@@ -43,6 +43,7 @@ Read = Callable[[DataConfig, int], Data]
 Adjust = Callable[[RunConfig, Data], RunConfig]
 FindNumber = Callable[[RunConfig, Data, NumberRange], ClusterNumber]
 """How many clusters the images settle on, by the features of such a run."""
+_LARGEST_SIDE = 512
 _UNTIL_FOUND = 10
 """Clusters, of the run whose features are looked at."""
 
@@ -187,6 +188,11 @@ def suits_cpu(config: RunConfig) -> bool:
 def read_plainly(data: DataConfig, largest_side: int, progress: Progress | None = None) -> Data:
     how = how_to_read(data)
     return load_data(data.source, **how, largest_side=largest_side, progress=progress)
+
+
+def read_again(data: DataConfig) -> Data:
+    """What a run has read: its config knows the side that it brought the images to."""
+    return read_plainly(data, _LARGEST_SIDE)
 
 
 def how_to_read(data: DataConfig) -> dict[str, Any]:

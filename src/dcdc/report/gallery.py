@@ -14,7 +14,6 @@ from PIL import Image
 from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
-from dcdc.metrics.health import OUTLIER
 from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode
@@ -79,8 +78,7 @@ def once(positions: list[int], images: Pictures | None, n_most: int) -> list[int
 def most_uncertain_images(facts: RunFacts, n_most: int = UNCERTAIN) -> list[int]:
     """Positions of the images of the whole set whose cluster is least clear."""
     order = np.argsort(facts.certainty, kind="stable")
-    inside = order[facts.assignments[order] != OUTLIER]
-    return [int(position) for position in inside[:n_most]]
+    return [int(position) for position in order[facts.is_inside[order]][:n_most]]
 
 
 def outliers_to_show(facts: RunFacts) -> list[int]:

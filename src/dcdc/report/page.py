@@ -216,11 +216,7 @@ def _refined(facts: RunFacts) -> list[tuple[str, str]]:
     if not refined:
         return []
     edits = ", ".join(f"{count} {kind}" for kind, count in refined["edits"].items())
-    n_outside = int((~facts.is_inside).sum())
-    return [
-        ("refined from", f"{Path(refined['source']).name or 'Python'}, by edits: {edits}"),
-        *([(f"{facts.things} in no cluster", f"{n_outside:,}")] if n_outside else []),
-    ]
+    return [("refined from", f"{Path(refined['source']).name or 'Python'}, by edits: {edits}")]
 
 
 def _score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
