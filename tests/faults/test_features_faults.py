@@ -89,7 +89,8 @@ def test_a_run_that_was_killed_ends_bit_for_bit_as_an_undisturbed_one(
     assert resumed.returncode == 0, resumed.stderr
     assert answer(killed) == answer(whole)
     assert history(killed) == history(whole)
-    weights, wanted = (RunFolder.open(run).read_model() for run in (killed, whole))
+    folders = [RunFolder.open(run) for run in (killed, whole)]
+    weights, wanted = (folder.read_model(folder.read_config()) for folder in folders)
     assert all(bool((weights[name] == tensor).all()) for name, tensor in wanted.items())
 
 

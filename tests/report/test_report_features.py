@@ -28,7 +28,7 @@ def test_vectors_are_shown_by_their_files_and_a_missing_one_leaves_the_others(
     folder = shutil.copytree(vectors_file.parent, tmp_path / "own")
     (folder / "photos/kind-0/03.png").unlink()
     page = page_of(vector_run, load_data(folder / "vectors.npz"))
-    assert len(page.thumbnails) == 24 + 24  # the surest of three clusters, and the uncertain ones
+    assert len(page.thumbnails) == 3 * 24  # of three clusters by chance and surest; the uncertain
     assert "1 image cannot be read and is crossed out, first photos/kind-0/03.png" in page.text
     assert page.data["map"]["sheet"]["side"] == 32
     assert "24 of 12 numbers" in page.text
@@ -55,7 +55,7 @@ def test_pretrained_weights_are_named_beside_the_scores(frozen_run, photo_folder
     assert "with labels (Apache-2.0). The scores cannot be compared" in page.text
     assert "EfficientNet-Lite0, frozen" in page.text
     assert "nearest neighbours" in page.text
-    assert len(page.thumbnails) == 48
+    assert len(page.thumbnails) == 3 * 24
 
 
 def test_figures_of_other_origin_are_not_ranked_against_each_other(

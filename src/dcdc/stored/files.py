@@ -251,7 +251,9 @@ CACHE_DONE = StoredJson(
     _MADE_AGAIN,
 )
 
-JOURNAL_HEADER = StoredJson("journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN)
+JOURNAL_HEADER = StoredJson(
+    "journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN, needs_checksum=True
+)
 JOURNAL = StoredLines(
     "journal",
     Record(
