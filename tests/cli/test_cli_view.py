@@ -28,6 +28,18 @@ def test_what_is_no_run_folder(dcdc, tmp_path):
     assert "is not a run folder" in err
 
 
+def test_ctrl_c_ends_it_while_the_browser_is_still_opening(dcdc, finished, monkeypatch):
+    def opening(address: str) -> None:
+        assert address.startswith("http://127.0.0.1:")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webbrowser.open", opening)
+    code, out, err = dcdc("view", finished)
+    assert code == 0
+    assert out.startswith("view: http://")
+    assert err == "only this machine can open it; Ctrl-C ends it\n"
+
+
 @pytest.mark.slow  # a process of its own
 def test_it_serves_until_ctrl_c(finished):
     process = subprocess.Popen(

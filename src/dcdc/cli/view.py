@@ -34,14 +34,14 @@ def view(
         note(f"note: {each}")
     answers = Refining(run, Answers(viewed))
     with quiet_pillow(), ViewServer(answers, port) as server:
-        viewed.survey.start(after=_FIRST_PAGE_SECONDS)
-        say(f"view: {server.address}")
-        note("only this machine can open it; Ctrl-C ends it")
-        if browser:
-            import webbrowser
-
-            webbrowser.open(server.address)
         try:
+            viewed.survey.start(after=_FIRST_PAGE_SECONDS)
+            say(f"view: {server.address}")
+            note("only this machine can open it; Ctrl-C ends it")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:  # how it is meant to end
             pass
