@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 FLAGS = [
     *("--epochs", "2", "--batch-size", "16", "--device", "cpu", "--no-report"),
+    *("--clusters", "3"),
     *("--set", "network.over_clusters=6", "--set", "heads.n_repeats=1", "--set", "train.threads=1"),
     *("--set", "heads.over_clustering_first=0"),
 ]
@@ -97,7 +98,10 @@ def test_a_score_is_told_once(fitted, photos):
     ("arguments", "wanted"),
     [
         (["report", "runs/x"], "dcdc report is work for one process: start it without torchrun"),
-        (["fit", "DATA", *FLAGS, "--batch-size", "2"], "a batch of 2 images cannot be shared by 3"),
+        (
+            ["fit", "DATA", *FLAGS, "--batch-size", "2"],
+            "a batch of 2 images cannot be shared by 3",
+        ),
         (["fit", "DATA", "--set", "heads.epochs=0"], "--epochs 0 must be at least 1"),
     ],
 )

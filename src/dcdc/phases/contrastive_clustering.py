@@ -87,7 +87,8 @@ class CcObjective(PerturbedPair):
         with self.tools.autocast():
             output = network(copies[0], heads)
             projected = network.parts[phase.kind](output.features)
-            projected, assign = self.tools.gather(projected, output.assign[CLUSTER_HEAD])
+            (projected,) = self.tools.gather(projected)
+            (assign,) = self.tools.gather(output.assign[CLUSTER_HEAD])
         first, second = assign.chunk(2)
         one, other = projected.chunk(2)
         terms = {
