@@ -71,7 +71,7 @@ def test_a_method_that_fails_is_one_line_and_the_others_go_on(
     monkeypatch.setattr(WRITE_PAGE, lambda *_: None)
     code, out, err = dcdc(
         *("compare", tiny_file, "--methods", "dcdc,k-means", "--device", "cpu"),
-        *("--set", "dcdc.discriminate.batch_size=49", "--dataset", "cifar10"),
+        *("--set", "dcdc.heads.batch_size=49", "--dataset", "cifar10"),
     )
     assert code == 1
     last = err.splitlines()[-1]

@@ -98,6 +98,8 @@ def test_a_recipe_for_a_gpu_is_passed_over_on_a_cpu(photos, monkeypatch):
     assert prepared.config == prepare_run(photos, Overrides(ON_CPU)).config
     light = prepare_run(known, Overrides(ON_CPU | {"network.backbone": "small"}))
     assert (light.recipe, light.passed_over) == ("cifar10", None)
+    phase = {"heads.learning_rate": 0.002}  # of the images' own recipe, not of the preset
+    assert heads_of(prepare_run(known, Overrides(ON_CPU | phase)).config).learning_rate == 0.002
     monkeypatch.setattr(module, "has_gpu", lambda _: True)
     assert prepare_run(known, Overrides(ON_CPU)).recipe == "cifar10"
 

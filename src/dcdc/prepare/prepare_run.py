@@ -175,14 +175,11 @@ def choose_recipe(known_as: str, overrides: Overrides) -> tuple[str | RunConfig 
         return overrides.preset, None
     if known_as not in PRESETS:
         return None, None
-    config = overrides.over(PRESETS[known_as])
-    if suits_cpu(config) or has_gpu(config.train.device):
+    config, given = PRESETS[known_as], overrides.given  # which may name phases of another recipe
+    backbone = find_backbone(given.get("network.backbone", config.network.backbone))
+    if backbone.suits_cpu or has_gpu(given.get("train.device", config.train.device)):
         return known_as, None
     return None, known_as
-
-
-def suits_cpu(config: RunConfig) -> bool:
-    return find_backbone(config.network.backbone).suits_cpu
 
 
 def read_plainly(data: DataConfig, largest_side: int, progress: Progress | None = None) -> Data:
