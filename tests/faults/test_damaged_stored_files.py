@@ -66,7 +66,7 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     saved = dcdc.load(folder.path).save(folder.path.parent / "model")
     shutil.copy(saved / "reference.npz", folder.path)
     folder.write_features(np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16))
-    layout_of(folder, read_sample(folder), seed=0)
+    layout_of(folder, read_sample(folder), seed=0)()
     return folder.path
 
 
@@ -113,7 +113,7 @@ def sample(folder: RunFolder) -> Any:
 
 
 def layout(folder: RunFolder) -> Any:
-    found = layout_of(folder, read_sample(folder), seed=0)
+    found = layout_of(folder, read_sample(folder), seed=0)()
     return {name: plane.tolist() for name, plane in found.items()}
 
 

@@ -1,4 +1,6 @@
 import re
+import time
+from dataclasses import asdict
 from itertools import combinations
 
 import matplotlib as mpl
@@ -275,7 +277,7 @@ def test_a_layout_is_kept_until_the_sample_changes(
     assignments = [0, 1, 1, 0, 0, 1]
     folder = write_run(tmp_path / "run", make_facts(assignments, n_clusters=2))
     sample = make_sample(assignments, n_clusters=2)
-    first = layout_of(folder, sample, 0)
+    first = layout_of(folder, sample, 0)()
     with np.load(folder.map_file) as kept:
         assert np.array_equal(kept["rows"], sample.rows)
         assert np.array_equal(kept["PCA"], first["PCA"])
@@ -283,18 +285,18 @@ def test_a_layout_is_kept_until_the_sample_changes(
     monkeypatch.setattr(
         map_layout, "lay_out", lambda *given: calls.append(given) or lay_out(given[0], 0)
     )
-    again = layout_of(folder, sample, 0)
+    again = layout_of(folder, sample, 0)()
     assert list(again) == list(first)
     assert all(np.array_equal(again[name], first[name]) for name in first)
     assert not calls
-    layout_of(folder, make_sample(assignments, n_clusters=2, seed=1), 0)
+    layout_of(folder, make_sample(assignments, n_clusters=2, seed=1), 0)()
     assert len(calls) == 1
-    layout_of(folder, sample, 1)
+    layout_of(folder, sample, 1)()
     assert len(calls) == 2
     folder.map_file.write_bytes(b"torn")
-    layout_of(folder, sample, 1)
+    layout_of(folder, sample, 1)()
     assert len(calls) == 3
-    layout_of(folder, sample, 1)
+    layout_of(folder, sample, 1)()
     assert len(calls) == 3
 
 
@@ -373,3 +375,38 @@ def test_one_image_one_cluster_and_two_hundred(make_sample, n_images, n_clusters
     assert found.classes.shape == found.ideal_classes.shape == (n_clusters, n_clusters)
     assert sum(found.block_sizes) == n_images
     assert np.isfinite(found.sample).all()
+
+
+def test_figures_are_drawn_while_the_layout_is_made(
+    make_facts, write_run, make_sample, tmp_path, monkeypatch
+):
+    assignments = [0, 1, 1, 0, 0, 1]
+    folder = write_run(tmp_path / "run", make_facts(assignments, n_clusters=2))
+    folder.write_sample(asdict(make_sample(assignments, n_clusters=2)))
+
+    def waiting(*given):
+        give_up = time.monotonic() + 30
+        while not (folder.figures / "sizes.png").exists():
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        return lay_out(*given)
+
+    monkeypatch.setattr(map_layout, "lay_out", waiting)
+    write_figures_and_page(folder, None)
+    assert (folder.figures / "map.png").exists()
+
+
+def test_a_layout_that_fails_is_told_by_the_report(
+    make_facts, write_run, make_sample, tmp_path, monkeypatch
+):
+    assignments = [0, 1, 1, 0, 0, 1]
+    folder = write_run(tmp_path / "run", make_facts(assignments, n_clusters=2))
+    folder.write_sample(asdict(make_sample(assignments, n_clusters=2)))
+
+    def failing(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(map_layout, "lay_out", failing)
+    with pytest.raises(MemoryError, match="no room"):
+        write_figures_and_page(folder, None)
+    assert not folder.report_file.exists()

@@ -17,6 +17,7 @@ from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.errors import InputError
 from dcdc.printable import utf8_name
 
+_NO_SUCH_FILE = "no such file, or a link that leads nowhere"
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "jfif", "png", "webp", "avif", "tif", "tiff", "gif", "bmp")
 
 
@@ -126,10 +127,12 @@ def _unreadable(error: OSError) -> InputError:
 def file_inside(root: Path, name: str) -> Encoded:
     """A file by its path relative to a resolved folder, unless the path or a link leads out."""
     path = root / name
+    if not os.path.lexists(path):  # a table's names of files that it holds itself: often thousands
+        return BadImage(_NO_SUCH_FILE)
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):  # RuntimeError: links in a circle
-        return BadImage("no such file, or a link that leads nowhere")
+        return BadImage(_NO_SUCH_FILE)
     if not target.is_relative_to(root):
         return BadImage("a path or link that leads out of the folder")
     return path if target.is_file() else BadImage("not a regular file")

@@ -6,6 +6,8 @@ Shapes: n images, D features.
 """
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from dcdc.report.facts import RunSample
 from dcdc.runtime.array_files import write_arrays
+from dcdc.runtime.beside import beside
 from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 
 T_SNE, PCA = "t-SNE", "PCA"
+Layouts = dict[str, NDArray[np.float32]]
+"""By name of the method: n x 2."""
 
 _VERSION = 1  # of what is kept beside a run: another layout of the same features is another version
 _DIMENSIONS = 50  # enough for neighbours, and t-SNE takes as long as there are dimensions
@@ -34,8 +39,8 @@ _GRID = (
 )
 
 
-def lay_out(features: NDArray[np.float32], seed: int) -> dict[str, NDArray[np.float32]]:
-    """By name of the method: n x 2. The same on one machine for the same features and seed.
+def lay_out(features: NDArray[np.float32], seed: int) -> Layouts:
+    """The same on one machine for the same features and seed.
 
     t-SNE is left out where there are too few images or they are all alike.
     """
@@ -52,20 +57,24 @@ def lay_out(features: NDArray[np.float32], seed: int) -> dict[str, NDArray[np.fl
     return layouts
 
 
-def layout_of(folder: "RunFolder", sample: RunSample, seed: int) -> dict[str, NDArray[np.float32]]:
-    """The layout of a run's sample, from `map.npz` unless the sample is another by now."""
+def layout_of(folder: "RunFolder", sample: RunSample, seed: int) -> Callable[[], Layouts]:
+    """The layout of a run's sample, from `map.npz` unless the sample is another by now: then it is
+    made beside what the caller goes on with, until it is asked for."""
     kept = kept_layout(folder, sample, seed)
     if kept is not None:
-        return kept
-    layouts = lay_out(sample.features, seed)
-    digest = np.array(_digest(sample, seed))
-    write_arrays(folder.map_file, {"rows": sample.rows, **layouts, "digest": digest})
+        return lambda: kept
+    laid_out = beside(partial(lay_out, sample.features, seed))
+
+    def layouts() -> Layouts:
+        found = laid_out()
+        digest = np.array(_digest(sample, seed))
+        write_arrays(folder.map_file, {"rows": sample.rows, **found, "digest": digest})
+        return found
+
     return layouts
 
 
-def kept_layout(
-    folder: "RunFolder", sample: RunSample, seed: int
-) -> dict[str, NDArray[np.float32]] | None:
+def kept_layout(folder: "RunFolder", sample: RunSample, seed: int) -> Layouts | None:
     """From `map.npz`; None where there is none, or it is damaged or of another sample."""
     try:
         kept = files.MAP.read(folder.map_file, n=len(sample.rows))

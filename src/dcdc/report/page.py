@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dcdc.data.pictures import FilePictures, Pictures, missing_pictures, pictures_of
 from dcdc.metrics.hierarchy import Hierarchy
@@ -257,8 +258,17 @@ def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, flo
 
 
 def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Path:
+    # The layout's limit on threads is the whole process's, and it ends at any time.
+    with threadpool_limits(1):
+        return _write(folder, image_set)
+
+
+def _write(folder: "RunFolder", image_set: "Data | None") -> Path:
     facts, answers = read_facts(folder), folder.read_answers()
-    clusters = describe_clusters(facts)
+    clusters, sample = describe_clusters(facts), read_sample(folder)
+    layouts = None
+    if sample is not None:
+        layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
     pictures = {
         name: write_picture(partial(panel.draw, facts), folder.figures, name)
         for name, panel in panels().items()
@@ -268,15 +278,10 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         pictures["confusion"] = write_picture(
             partial(draw_confusion, confusion), folder.figures, "confusion"
         )
-    sample = read_sample(folder)
-    points = agreement = None
+    agreement = None
     if sample is not None:
         agreement, clusters = with_agreement(facts, clusters, sample)
-        layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
-        inside = facts.is_inside[sample.rows]
-        places = {name: each[inside] for name, each in layouts.items()}
-        points = MapPoints(sample.rows[inside], places)
-        pictures |= _sample_pictures(folder, facts, sample, points)
+        pictures["affinity"] = _affinity_picture(folder, facts, sample)
     images, no_gallery = pictures_for(facts, image_set)
     hierarchy = hierarchy_of(folder, facts, sample)
     if hierarchy is not None and len(hierarchy.joins) > 1:
@@ -288,6 +293,12 @@ def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Pat
         # The page shows the images themselves; the figure is for print.
         larger = best_pictures(facts, images, SIDE)
         _write_gallery(folder, facts, clusters, images)
+    points = None
+    if sample is not None and layouts is not None:
+        inside = facts.is_inside[sample.rows]
+        places = {name: each[inside] for name, each in layouts().items()}
+        points = MapPoints(sample.rows[inside], places)
+        pictures["map"] = _map_picture(folder, facts, points)
     page = render_page(
         facts,
         clusters,
@@ -325,19 +336,16 @@ def pictures_for(facts: RunFacts, image_set: "Data | None") -> tuple[Pictures | 
     return pictures_of(image_set)
 
 
-def _sample_pictures(
-    folder: "RunFolder", facts: RunFacts, sample: RunSample, points: MapPoints
-) -> dict[str, Picture]:
-    """The map, and the two affinities."""
+def _map_picture(folder: "RunFolder", facts: RunFacts, points: MapPoints) -> Picture:
+    classes = None if facts.targets is None else facts.targets[points.rows]
+    draw_it = partial(draw_map, points.layouts, facts.assignments[points.rows], classes)
+    return write_picture(draw_it, folder.figures, "map")
+
+
+def _affinity_picture(folder: "RunFolder", facts: RunFacts, sample: RunSample) -> Picture:
     targets = facts.targets
-    clusters = facts.assignments[points.rows]
-    classes = None if targets is None else targets[points.rows]
-    draw_it = partial(draw_map, points.layouts, clusters, classes)
     affinities = sorted_affinities(
         sample, facts.assignments if targets is None else targets, facts.partners
     )
     draw_them = partial(draw_affinities, affinities, targets is not None)
-    return {
-        "map": write_picture(draw_it, folder.figures, "map"),
-        "affinity": write_picture(draw_them, folder.figures, "affinity"),
-    }
+    return write_picture(draw_them, folder.figures, "affinity")
