@@ -5,7 +5,6 @@ Shapes: N images, D numbers of each, K clusters.
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -31,34 +30,14 @@ def k_means_centres(
 
 def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
     """K x D, by K-Means."""
-    with library_threads():
-        return _fitted(points, n_clusters=n_clusters, n_init=n_init, random_state=seed)[0]
-
-
-def _fitted(points: np.ndarray, **how: Any) -> tuple[np.ndarray, float]:
-    """Centres and inertia."""
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings():
+    with library_threads(), warnings.catch_warnings():
         # too few different rows for K clusters: the health of the partition tells of empty ones
         warnings.simplefilter("ignore", ConvergenceWarning)
-        k_means = KMeans(**how).fit(points)
-    return np.asarray(k_means.cluster_centers_), float(k_means.inertia_)
-
-
-def first_centres(points: np.ndarray, most: int, seed: int, n_init: int) -> np.ndarray:
-    """n_init x most x D, drawn by k-means++: the first K of each are a start for K clusters."""
-    from sklearn.cluster import kmeans_plusplus
-
-    seeds = np.random.default_rng(seed).integers(2**31, size=n_init).tolist()
-    return np.stack([kmeans_plusplus(points, most, random_state=each)[0] for each in seeds])
-
-
-def centres_from(points: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """K x D, by K-Means from each of `starts` (n_init x K x D): the best."""
-    found = [_fitted(points, n_clusters=len(each), init=each, n_init=1) for each in starts]
-    return min(found, key=lambda each: each[1])[0]
+        k_means = KMeans(n_clusters, n_init=n_init, random_state=seed).fit(points)
+    return np.asarray(k_means.cluster_centers_)
 
 
 def nearest_centre(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
