@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 
 import numpy as np
 import pytest
@@ -184,6 +185,32 @@ def test_an_image_that_stands_for_its_copies_takes_them_along(open_view, serve, 
     pick(tab, "#move", "2")
     tab.wait("document.getElementById('undo').textContent === 'undo: move 2 images to cluster 2'")
     assert [row for row, _ in edited(run)[-1]["images"]] == sorted(clusters)
+
+
+SLOW_ANSWERS = """(() => {
+  const plain = window.fetch;
+  window.fetch = async (url, how) => {
+    const answer = await plain(url, how);
+    const isAsked = String(url).includes("/export") && (how || {}).method !== "POST";
+    if (isAsked) await new Promise((done) => setTimeout(done, 400));
+    return answer;
+  };
+  location.hash = "#view=images";
+  setTimeout(() => { location.hash = "#view=export"; }, 100);
+})()"""
+
+
+def test_an_answer_of_before_an_export_does_not_hide_what_comes_of_it(
+    open_view, serve, run, tmp_path
+):
+    tab = open_view(serve(run), "#view=export")
+    tab.wait("document.getElementById('export-where').value")
+    tab.run(SLOW_ANSWERS)
+    tab.wait("location.hash === '#view=export'")
+    tab.type("#export-where", str(tmp_path / "out"))
+    time.sleep(0.5)  # now the page asks how far an export is that has not begun
+    tab.click_on("#export-start")
+    tab.wait("document.getElementById('export-says').textContent.includes('table.csv')")
 
 
 def test_export_on_the_page(open_view, serve, run, tmp_path):

@@ -251,9 +251,7 @@ CACHE_DONE = StoredJson(
     _MADE_AGAIN,
 )
 
-JOURNAL_HEADER = StoredJson(
-    "journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN, needs_checksum=True
-)
+JOURNAL_HEADER = StoredJson("journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN)
 JOURNAL = StoredLines(
     "journal",
     Record(

@@ -2,25 +2,23 @@
 import { askJson, at, make, on, text } from "/dom.js";
 
 export function makeExport({ bare }) {
-  let isAsking = false;
+  let followed = Promise.resolve();
 
   function tell(lines, isFault = false) {
     at("export-says").replaceChildren(...lines.map((line) => make("p", { className: isFault ? "trust" : "" }, text(line))));
   }
-  async function follow() {
-    if (isAsking) return;
-    isAsking = true;
-    try {
-      for (;;) {
-        const told = await askJson("/export");
-        at("export-start").disabled = told.is_at_work;
-        if (told.error !== null) tell([told.error], true);
-        else if (told.says.length) tell(told.says);
-        if (!told.is_at_work) return;
-        await new Promise((done) => setTimeout(done, 300));
-      }
-    } finally { isAsking = false; }
+  async function untilDone() {
+    for (;;) {
+      const told = await askJson("/export");
+      at("export-start").disabled = told.is_at_work;
+      if (told.error !== null) tell([told.error], true);
+      else if (told.says.length) tell(told.says);
+      if (!told.is_at_work) return;
+      await new Promise((done) => setTimeout(done, 300));
+    }
   }
+  // One after the other: an answer that is still on its way may be of before the export began.
+  const follow = () => (followed = followed.then(untilDone, untilDone));
   on(at("export-form"), "submit", async (event) => {
     event.preventDefault();
     const isChecked = (name) => at("export-" + name).checked;
