@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from dcdc.stored.files import JOURNAL_HEADER
-
 COLUMNS = (
     "name,cluster,confidence,target,runner_up,runner_up_confidence,"
     "out_of_distribution,out_of_distribution_score"
@@ -222,7 +220,7 @@ def test_work_of_another_model_is_one_line_that_says_how_to_go_on(
     work = tmp_path / "out.csv.partial"
     work.mkdir()
     header = {"format": 1, "meaning": {}, "parts": ["clusters", "rows"]}
-    (work / "journal").write_text(JOURNAL_HEADER.text(header))
+    (work / "journal").write_text(json.dumps(header) + "\n")
     line = refused(finished, tiny_file, "--out", "out.csv")
     assert "out.csv.partial holds rows of an earlier start with another model" in line
     assert "remove the folder to start afresh, or choose another --out" in line

@@ -421,16 +421,6 @@ def test_a_damaged_journal_of_a_prediction_costs_no_right_answer(kept, tmp_path,
             (tmp_path / "out.csv").unlink(missing_ok=True)
             shutil.copytree(tmp_path / "kept", work)
             (work / name).write_bytes(content)
-            refusal = ""
-            try:
-                with no_hang():
-                    predict(tmp_path / "out.csv")
-            except InputError as error:
-                refusal = str(error)
-            if refusal:  # the word for its check sum was hit: the rest of the line is whole
-                assert name == "journal"
-                assert b'"checksum"' not in content.partition(b"\n")[0]
-                assert "out.csv.partial holds rows of an earlier start" in refusal
-                assert "remove the folder to start afresh" in refusal
-                continue
+            with no_hang():
+                predict(tmp_path / "out.csv")
             assert (tmp_path / "out.csv").read_bytes() == expected

@@ -1,6 +1,5 @@
 import re
 import time
-from dataclasses import asdict
 from itertools import combinations
 
 import matplotlib as mpl
@@ -377,12 +376,16 @@ def test_one_image_one_cluster_and_two_hundred(make_sample, n_images, n_clusters
     assert np.isfinite(found.sample).all()
 
 
-def test_figures_are_drawn_while_the_layout_is_made(
-    make_facts, write_run, make_sample, tmp_path, monkeypatch
-):
+@pytest.fixture
+def sampled_run(make_facts, write_run, make_sample, tmp_path):
     assignments = [0, 1, 1, 0, 0, 1]
     folder = write_run(tmp_path / "run", make_facts(assignments, n_clusters=2))
-    folder.write_sample(asdict(make_sample(assignments, n_clusters=2)))
+    folder.write_sample(vars(make_sample(assignments, n_clusters=2)))
+    return folder
+
+
+def test_figures_are_drawn_while_the_layout_is_made(sampled_run, monkeypatch):
+    folder = sampled_run
 
     def waiting(*given):
         give_up = time.monotonic() + 30
@@ -396,17 +399,11 @@ def test_figures_are_drawn_while_the_layout_is_made(
     assert (folder.figures / "map.png").exists()
 
 
-def test_a_layout_that_fails_is_told_by_the_report(
-    make_facts, write_run, make_sample, tmp_path, monkeypatch
-):
-    assignments = [0, 1, 1, 0, 0, 1]
-    folder = write_run(tmp_path / "run", make_facts(assignments, n_clusters=2))
-    folder.write_sample(asdict(make_sample(assignments, n_clusters=2)))
-
+def test_a_layout_that_fails_is_told_by_the_report(sampled_run, monkeypatch):
     def failing(*_):
         raise MemoryError("no room")
 
     monkeypatch.setattr(map_layout, "lay_out", failing)
     with pytest.raises(MemoryError, match="no room"):
-        write_figures_and_page(folder, None)
-    assert not folder.report_file.exists()
+        write_figures_and_page(sampled_run, None)
+    assert not sampled_run.report_file.exists()

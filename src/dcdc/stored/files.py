@@ -251,7 +251,12 @@ CACHE_DONE = StoredJson(
     _MADE_AGAIN,
 )
 
-JOURNAL_HEADER = StoredJson("journal, its first line", Record({"format": Whole(1)}), _MADE_AGAIN)
+JOURNAL_HEADER = StoredJson(
+    "journal, its first line",
+    Record({"format": Whole(1)}),
+    _MADE_AGAIN,
+    without_checksum=("format", "meaning", "parts", "n_rows", "shape"),
+)
 JOURNAL = StoredLines(
     "journal",
     Record(

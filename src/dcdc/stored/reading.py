@@ -145,6 +145,9 @@ class StoredJson(StoredFile):
     schema: Schema
     needs_checksum: bool = False
     """Of what can be made again: one without is of an older version, and made again."""
+    without_checksum: tuple[str, ...] = ()
+    """All words that those of older versions may have: with another, it is the check sum's own
+    word that is damaged."""
 
     def read(self, path: Path) -> dict[str, Any]:
         try:
@@ -156,7 +159,8 @@ class StoredJson(StoredFile):
         """Raises Unfit."""
         if not isinstance(content, dict):
             raise Unfit("", "is no JSON object")
-        if self.needs_checksum and CHECKSUM not in content:
+        others = content.keys() - set(self.without_checksum) if self.without_checksum else ()
+        if CHECKSUM not in content and (self.needs_checksum or others):
             raise Unfit("", f"has no {CHECKSUM}")
         rest = unsealed(content)
         self.schema.check(rest, "")
