@@ -164,6 +164,33 @@ def test_among_many_there_is_one_at_a_time(forked, tmp_path):
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
 
 
+@pytest.mark.parametrize("seen", [FileExistsError, FileNotFoundError])
+@pytest.mark.parametrize("name", ["runs", "run"])
+def test_a_folder_that_others_remove_while_it_is_made_is_made_again(
+    tmp_path, monkeypatch, name, seen
+):
+    """There at the first look, gone at the second; or the folder above gone before its own."""
+    make, failed = os.mkdir, []
+
+    def mkdir(path, *args, **kwargs):
+        if os.path.basename(path) == name and len(failed) < 4:
+            failed.append(path)
+            raise seen(path)
+        make(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with locked_folder(tmp_path / "runs" / "run"):
+        assert (tmp_path / "runs" / "run" / LOCK).exists()
+    assert len(failed) == 4 and list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_folders_place_stays_a_fault(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(OSError), locked_folder(tmp_path / "run"):
+        pass
+    assert (tmp_path / "run").read_text() == "mine"
+
+
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
 def test_what_is_no_regular_file_in_the_locks_place_is_refused_at_once(tmp_path, kind):
     place, elsewhere = tmp_path / LOCK, tmp_path / "thesis.txt"

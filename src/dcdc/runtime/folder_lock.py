@@ -30,7 +30,9 @@ _SECONDS_WITHOUT_A_SIGN = 20.0
 _SECONDS_OF_A_LOOK = 0.5
 _SECONDS_TO_TRY = 0.2
 """For a file that goes just now."""
-_ATTEMPTS = 5
+_ATTEMPTS = 8
+_SECONDS_BETWEEN_ATTEMPTS = 0.001
+"""Before the second; twice as long before each further one."""
 _LONGEST_NOTE = 4096
 
 _held: set[tuple[int, int, str]] = set()
@@ -90,16 +92,19 @@ def _acquire(path: Path, remedy: Sequence[str]) -> Any:
 
     _require_lock_file(path / LOCK)
     for attempt in range(_ATTEMPTS):
-        path.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path / LOCK)
         try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(path / LOCK)
             lock.acquire(timeout=_SECONDS_TO_TRY, poll_interval=_SECONDS_TO_TRY / 8)
             break
         except filelock.Timeout:
             raise _busy(path, _owner(path / LOCK), remedy) from None
-        except FileNotFoundError:  # who made the folder has just removed it
+        except (FileNotFoundError, FileExistsError):
+            # Who made the folder, or one above it, has just removed it: between two looks of
+            # `mkdir` a folder can be there and be gone.
             if attempt == _ATTEMPTS - 1:
                 raise
+            time.sleep(_SECONDS_BETWEEN_ATTEMPTS * 2**attempt)
     try:
         owner = _owner(path / LOCK)
         if owner.get("kernel", running_kernel()) != running_kernel() and _gives_signs(path / LOCK):
