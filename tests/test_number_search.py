@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 
 from dcdc import DCDC
-from dcdc.config import RunConfig
-from dcdc.data import from_vectors
+from dcdc.config import with_values
+from dcdc.data import from_arrays, from_vectors
+from dcdc.engine.first_epochs import FirstEpochs
+from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.number_search import feature_recipe, find_number
+from dcdc.metrics.cluster_number import ClusterNumber
+from dcdc.number_search import find_number
 from dcdc.phases.contrast import Contrast
 from dcdc.phases.discriminate import Discriminate
 from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.phases.self_label import SelfLabel
-from dcdc.prepare.cluster_number import NumberRange
+from dcdc.prepare.assembly import build_training
+from dcdc.prepare.cluster_number import FoundNumber, NumberRange
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run
 from dcdc.prepare.resolve import resolve
@@ -66,36 +70,126 @@ def test_who_cannot_look_says_so():
         prepare_run(from_vectors(*clouds(3)), Overrides({"n_clusters": "auto"}))
 
 
-def test_features_are_learnt_by_what_comes_before_the_cluster_head():
-    heads = Heads(epochs=10, over_clustering_first=0.6)
-    contrast, short = feature_recipe(
-        RunConfig(n_clusters=3, phases=(Contrast(epochs=5), heads, SelfLabel(epochs=2)))
-    ).phases
-    assert contrast == Contrast(epochs=2)
-    assert (short.epochs, short.epochs_alone) == (1, 0)
-    (short,) = feature_recipe(RunConfig(n_clusters=3, phases=(heads, SelfLabel()))).phases
-    assert (short.epochs, short.epochs_alone) == (5, 4)
-    slow = RunConfig(n_clusters=3, phases=(Discriminate(epochs=12, warmup_epochs=10), heads))
-    assert feature_recipe(slow).phases[0].epochs == 11  # its rate has to rise first
+FROZEN = FrozenHeads(epochs=2, batch_size=16, neighbours=3)
+ALONE = Heads(epochs=5, batch_size=16, over_clustering_first=3, initialisation="k-means")
+TEACH = SelfLabel(epochs=1, batch_size=16)
+RECIPES = {
+    "over-clustering first": ((ALONE, TEACH), 3),
+    "contrast, heads": ((Contrast(epochs=2, batch_size=16), ALONE), 5),
+    "contrast, frozen heads": ((Contrast(epochs=2, batch_size=16), FROZEN, TEACH), 2),
+    "discriminate": ((Discriminate(epochs=2, batch_size=16, warmup_epochs=1), FROZEN), 2),
+    "both heads at once": ((replace(ALONE, over_clustering_first=0),), 0),
+}
 
 
-@pytest.mark.parametrize(
-    ("phases", "epochs"),
-    [((FrozenHeads(epochs=6), SelfLabel(epochs=2)), (2, 1)), ((), (2,))],
-)
-def test_features_are_learnt_without_a_phase_called_heads(phases, epochs):
-    recipe = feature_recipe(RunConfig(n_clusters=3, phases=(Contrast(epochs=5), *phases)))
-    assert tuple(phase.epochs for phase in recipe.phases) == epochs
-    assert recipe.train.evaluate_every == sum(epochs)
-
-
-@pytest.mark.parametrize("heads", [None, FrozenHeads(epochs=2, batch_size=16, neighbours=3)])
-def test_features_of_instance_contrast_can_be_learnt_alone(tiny_config, tiny_set, heads):
-    of_heads = tiny_config.phases if heads is None else (heads,)
-    phases = (Contrast(epochs=2, batch_size=16), *of_heads)
+@pytest.fixture(params=RECIPES)
+def recipe(request, tiny_config, tiny_set):
+    """Resolved, and how many epochs are before the cluster head's."""
+    phases, before = RECIPES[request.param]
     config = resolve(replace(tiny_config, phases=phases), tiny_set)
+    return with_values(config, {"network.over_clusters": 6, "n_clusters": 3}), before
+
+
+def test_the_search_trains_all_epochs_before_the_cluster_head(recipe, tiny_set):
+    config, before = recipe
     found = find_number(config, tiny_set, NumberRange(2, 4))
-    assert found.strengths.keys() == {2, 3, 4, 5}
+    assert found.number.strengths.keys() == {2, 3, 4, 5}
+    assert [record["epoch"] for record in found.first.history] == list(range(1, before + 1))
+    assert not any("sizes" in record for record in found.first.history)
+
+
+def test_a_run_that_goes_on_from_the_search_is_the_run_with_its_number_given(
+    recipe, tiny_set, tmp_path
+):
+    """To the bit, where the search had the same number of clusters."""
+    config, before = recipe
+    first = find_number(config, tiny_set, NumberRange(2, 4)).first
+    folder = RunFolder.create(tmp_path / "run")
+    whole = run(config, tiny_set)
+    rest = run(config, tiny_set, folder=folder, first=first)
+    np.testing.assert_array_equal(rest.assigned.probabilities, whole.assigned.probabilities)
+    assert [each["loss"] for each in rest.history] == [each["loss"] for each in whole.history]
+    assert folder.read_history() == rest.history
+    seconds = sum(record["seconds"] for record in first.history)
+    assert rest.metrics["training_seconds"] >= round(seconds, 2) > 0 or before == 0
+
+
+def test_another_number_goes_on_from_the_same_features(recipe, tiny_set):
+    config, _ = recipe
+    first = find_number(config, tiny_set, NumberRange(2, 4)).first
+    result = run(with_values(config, {"n_clusters": 4}), tiny_set, first=first)
+    assert result.assigned.probabilities.shape == (tiny_set.n_images, 4)
+    training = build_training(config, tiny_set, SilentObserver(), None)
+    training.trainer.take_up(first)
+    heads = training.model.network.heads
+    drawn = build_training(config, tiny_set, SilentObserver(), None).model.network.heads
+    assert (heads["cluster_head"].weight == drawn["cluster_head"].weight).all()
+    learnt = first.tensors["network/heads.over_clustering_head.weight"]
+    assert (heads["over_clustering_head"].weight == learnt).all()
+
+
+def test_a_run_that_went_on_resumes_to_the_bit(recipe, tiny_set, tmp_path):
+    """Its first checkpoint is what it took up, whatever ends it next."""
+    config, before = recipe
+    config = with_values(config, {"train.checkpoint_every": 100})
+    first = find_number(config, tiny_set, NumberRange(2, 4)).first
+    whole = run(with_values(config, {"n_clusters": 4}), tiny_set, first=first)
+
+    class Killed(SilentObserver):
+        def on_epoch(self, record):  # noqa: ARG002
+            raise KeyboardInterrupt
+
+    folder = RunFolder.create(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            with_values(config, {"n_clusters": 4}),
+            tiny_set,
+            **{"folder": folder, "first": first, "observer": Killed()},
+        )
+    seen = []
+
+    class Watching(SilentObserver):
+        def on_start(self, *, epoch, **_):
+            seen.append(epoch)
+
+    resumed = run(
+        with_values(config, {"n_clusters": 4}),
+        tiny_set,
+        **{"folder": folder, "resume": True, "observer": Watching()},
+    )
+    assert seen == [before]
+    np.testing.assert_array_equal(resumed.assigned.probabilities, whole.assigned.probabilities)
+    assert [each["loss"] for each in folder.read_history()] == [
+        each["loss"] for each in whole.history
+    ]
+
+
+def test_what_images_give_a_backbone_is_found_once(tiny_config, tiny_set, monkeypatch):
+    """A dictionary of patches is most of a short run."""
+    made = []
+    monkeypatch.setattr(
+        "dcdc.engine.trainer.initialise_backbone", lambda context: made.append(context)
+    )
+    config = resolve(tiny_config, tiny_set)
+    first = find_number(config, tiny_set, NumberRange(2, 4)).first
+    run(config, tiny_set, first=first)
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(("n_found", "goes_on"), [(12, True), (25, False)])
+def test_settings_for_many_more_clusters_begin_anew(tiny_set, n_found, goes_on):
+    asked, number = [], ClusterNumber(n_found, {n_found: 1.0}, True, ())
+
+    def find(config, *_):
+        asked.append(config)
+        return FoundNumber(number, FirstEpochs(1, {}, ()))
+
+    images = from_arrays(np.repeat(tiny_set.images, 4, axis=0))
+    found = prepare_run(images, Overrides({"n_clusters": "auto"}), find_number=find)
+    assert found.config.n_clusters == n_found
+    assert (found.first is not None) == goes_on
+    as_asked = replace(asked[0], n_clusters=n_found)
+    assert (found.config == as_asked) == goes_on
 
 
 def test_the_report_shows_how_it_was_settled(tmp_path):

@@ -20,10 +20,9 @@ from dcdc.data import Data, VectorSet
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
-from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.number_search import find_number
 from dcdc.prepare.assembly import build_model
-from dcdc.prepare.cluster_number import NumberRange
+from dcdc.prepare.cluster_number import FoundNumber, NumberRange
 from dcdc.prepare.frozen_features import with_vectors
 from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run, read_again
@@ -61,7 +60,7 @@ def regroup(
     data = (read or _read)(stored.data)
     _require_images_of(earlier, data)
 
-    def settle(config: RunConfig, vectors: Data, wanted: NumberRange) -> ClusterNumber:
+    def settle(config: RunConfig, vectors: Data, wanted: NumberRange) -> FoundNumber:
         return find_number(config, vectors, wanted, observer)
 
     with cpu_threads(stored.train.threads):

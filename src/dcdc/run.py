@@ -24,6 +24,7 @@ from dcdc.config import (
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import MODEL_FILES, weights_note
@@ -83,6 +84,7 @@ def run(
     weights: Mapping[str, torch.Tensor] | None = None,
     keep_finished: bool = False,
     number: ClusterNumber | None = None,
+    first: FirstEpochs | None = None,
     taught: Taught | None = None,
     processes: Processes = ALONE,
 ) -> RunResult:
@@ -91,8 +93,9 @@ def run(
     Ctrl-C and SIGTERM save the state and raise Interrupted; with `keep_finished` the first ends
     training with the model of the last finished epoch, where there is one. `weights` is what the
     network begins with; `baselines` are scored beside, by their titles; `number` tells the report
-    how it was found; `taught` is what people said of the images, for a run that learns from it
-    (dcdc.refining). Of several `processes` all call this, and the first alone gives a folder.
+    how it was found, and `first` are the epochs that were trained for it; `taught` is what people
+    said of the images, for a run that learns from it (dcdc.refining). Of several `processes` all
+    call this, and the first alone gives a folder.
     """
     with ExitStack() as held:
         if folder is not None:
@@ -108,6 +111,7 @@ def run(
             weights,
             keep_finished,
             number,
+            first,
             taught,
             processes,
         )
@@ -123,6 +127,7 @@ def _run(
     weights: Mapping[str, torch.Tensor] | None,
     keep_finished: bool,
     number: ClusterNumber | None,
+    first: FirstEpochs | None,
     taught: Taught | None,
     processes: Processes,
 ) -> RunResult:
@@ -164,6 +169,9 @@ def _run(
     can_resume = resume and (folder is not None or processes.joined)
     resumed = can_resume and trainer.resume(accept)
     begin()
+    if first is not None:
+        trainer.take_up(first)
+        earlier = sum(record["seconds"] for record in first.history)
     if resumed and folder is not None:
         done = [record for record in folder.read_history() if record["epoch"] <= trainer.epoch]
         earlier = sum(record["seconds"] for record in done)

@@ -42,11 +42,12 @@ from dcdc.runtime.launch import job_of, read_launch
 if TYPE_CHECKING:
     from dcdc.config import DataConfig, RunConfig
     from dcdc.data import Data
+    from dcdc.engine.first_epochs import FirstEpochs
     from dcdc.engine.observer import Observer
     from dcdc.methods import Method
     from dcdc.metrics.cluster_number import ClusterNumber
     from dcdc.prediction.taking import Taking
-    from dcdc.prepare.cluster_number import NumberRange
+    from dcdc.prepare.cluster_number import FoundNumber, NumberRange
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import Prepared
@@ -280,7 +281,7 @@ def _start(
     def read(data: "DataConfig", largest_side: int) -> "Data":
         return manner.read(data, largest_side=largest_side, again=next(readings) > 0)
 
-    def settle(config: "RunConfig", data: "Data", wanted: "NumberRange") -> "ClusterNumber":
+    def settle(config: "RunConfig", data: "Data", wanted: "NumberRange") -> "FoundNumber":
         from dcdc.number_search import find_number
 
         try:
@@ -296,12 +297,12 @@ def _start(
     expected = None
     if folder is not None and not manner.quiet:
         _announce(prepared, manner)
-        expected = expected_duration(prepared.config, prepared.images)
+        expected = expected_duration(prepared.config, prepared.images, prepared.first)
     if expected is not None:
         note(f"this takes about {in_words(expected.total)} here")
     _train(
         *(prepared.config, prepared.images, folder, run_path, False, manner),
-        *(expected, prepared.number),
+        *(expected, prepared.number, prepared.first),
     )
 
 
@@ -339,6 +340,7 @@ def _train(
     manner: "_Manner",
     expected: "Duration | None" = None,
     number: "ClusterNumber | None" = None,
+    first: "FirstEpochs | None" = None,
     begun: "Begun | None" = None,
 ) -> None:
     """`folder` is of the first process alone."""
@@ -363,6 +365,7 @@ def _train(
                 observer=observer,
                 baselines=_baselines(manner.methods),
                 number=number,
+                first=first,
                 **({} if begun is None else begun._asdict()),
                 processes=manner.processes,
             )

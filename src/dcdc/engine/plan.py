@@ -15,6 +15,11 @@ class Place:
     number: int
     """In the phase, counted from 1."""
 
+    @property
+    def is_last(self) -> bool:
+        """Of its phase."""
+        return self.number == self.phase.epochs
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -21,7 +21,8 @@ from dcdc.engine.checkpoints import (
     to_bytes,
 )
 from dcdc.engine.context import TrainingContext
-from dcdc.engine.history import HISTORY, append_history, rewind_history
+from dcdc.engine.first_epochs import FirstEpochs
+from dcdc.engine.history import HISTORY, append_history, rewind_history, write_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.plan import Place, Plan
@@ -104,22 +105,47 @@ class Trainer:
             ) from None
         return True
 
-    def train(self, *, keep_finished: bool = False) -> None:
-        """To the end of the plan; a signal saves the state and raises Interrupted.
+    def take_up(self, first: FirstEpochs) -> None:
+        """Goes on from them: all that they have learnt but the cluster head, which has not begun
+        and may have another number of clusters."""
+        network = first.weights_for(self.network)
+        at_end = first.epoch and self.plan.at(first.epoch).is_last  # moments are of its loss alone
+        kept = ("generator",) if at_end else ("generator", "optimiser/", "phase/")
+        tensors = {name: t for name, t in first.tensors.items() if name.startswith(kept)}
+        tensors |= {f"network/{name}": weight for name, weight in network.items()}
+        self._restore(Checkpoint(first.epoch, 0, tensors, {"term_counts": {}}))
+        self.history = list(first.history)
+        self.keep_backbone = True
+        if self.folder is not None:
+            write_history(self.folder / HISTORY, first.history)
+        self._save()
+
+    def first_epochs(self) -> FirstEpochs:
+        """Those that are done, for another training to take up."""
+        tensors = {name: tensor.clone() for name, tensor in self._tensors().items()}
+        return FirstEpochs(self.epoch, tensors, tuple(self.history))
+
+    def train(self, *, to: int | None = None, keep_finished: bool = False) -> None:
+        """To the end of the plan, or of epoch `to`; a signal saves the state and raises
+        Interrupted.
 
         `keep_finished` holds a copy of the last finished epoch's weights in memory.
         """
         plan = self.plan
+        to = plan.epochs if to is None else to
         self.observer.on_start(
             epoch=self.epoch,
-            epochs=plan.epochs,
-            steps_left=plan.steps_after(self.epoch) - self.steps_done,
+            epochs=to,
+            steps_left=plan.steps_after(self.epoch) - plan.steps_after(to) - self.steps_done,
         )
         if self.folder is not None:
             rewind_history(self.folder / HISTORY, self.epoch)
             remove_older(self.folder / CHECKPOINTS, plan.keep_checkpoints)
         with Interruption(ignore_repeats=self.processes.joined) as interruption:
-            while self.epoch < plan.epochs:
+            if self.epoch == 0 and self.steps_done == 0 and not self.keep_backbone:
+                initialise_backbone(self.context)
+                self.keep_backbone = True
+            while self.epoch < to:
                 wanted = self._train_epoch(interruption)
                 if wanted:
                     self._save()
@@ -170,7 +196,7 @@ class Trainer:
         phase.end_epoch(self.context, means)
         record |= means
         self.epoch, self.steps_done, self.terms = number, 0, EpochTerms()
-        due = number % self.plan.evaluate_every == 0 or place.number == phase.epochs
+        due = number % self.plan.evaluate_every == 0 or place.is_last
         if due and phase.is_scored:
             try:
                 record |= self.evaluate()
@@ -198,8 +224,6 @@ class Trainer:
     def _begin(self, place: Place) -> None:
         """What an epoch needs before its first step."""
         if place.number == 1:
-            if self.epoch == 0 and not self.keep_backbone:
-                initialise_backbone(self.context)
             self.context.state.clear()
             self.context.made.clear()
             place.phase.begin(self.context)
@@ -272,15 +296,10 @@ class Trainer:
     def _write_checkpoint(self) -> None:
         if self.folder is None:
             return
-        tensors = {f"network/{name}": t for name, t in self.network.state_dict().items()}
-        tensors |= {f"optimiser/{name}": t for name, t in self.optimiser.named_state().items()}
-        tensors |= {f"terms/{name}": total for name, total in self.terms.sums.items()}
-        tensors["generator"] = self.generator.get_state()
-        tensors |= {f"phase/{name}": t for name, t in self.context.state.items()}
         checkpoint = Checkpoint(
             epoch=self.epoch,
             step=self.steps_done,
-            tensors=tensors,
+            tensors=self._tensors(),
             extra={
                 "term_counts": self.terms.counts,
                 "n_images": self.plan.n_images,
@@ -289,6 +308,14 @@ class Trainer:
             },
         )
         save_checkpoint(self.folder / CHECKPOINTS, checkpoint, self.plan.keep_checkpoints)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that training depends on."""
+        tensors = {f"network/{name}": t for name, t in self.network.state_dict().items()}
+        tensors |= {f"optimiser/{name}": t for name, t in self.optimiser.named_state().items()}
+        tensors |= {f"terms/{name}": total for name, total in self.terms.sums.items()}
+        tensors["generator"] = self.generator.get_state()
+        return tensors | {f"phase/{name}": t for name, t in self.context.state.items()}
 
     def _require_counts(self, checkpoint: Checkpoint) -> None:
         for count, kind in (("n_images", "images"), ("n_extra", "extra images")):

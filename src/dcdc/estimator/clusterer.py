@@ -197,6 +197,7 @@ class DCDC(
                     n_jobs=self.n_jobs,
                     verbose=self.verbose,
                     backbone=module,
+                    first=prepared.first,
                 )
         earlier = self.loss_curve_ if going_on else []
         self.names_ = list(image_set.names) if layout is None else None

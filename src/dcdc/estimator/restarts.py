@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dcdc.config import RunConfig, with_values
 from dcdc.data import Data
+from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.given_backbone import make_known
@@ -62,14 +63,18 @@ def train(
     number: int = 0,
     n_init: int = 1,
     weights: Mapping[str, Tensor] | None = None,
+    first: FirstEpochs | None = None,
     verbose: int | None = 0,
 ) -> Fitted:
-    """Restart `number` of `n_init`; raises Interrupted before the first epoch is done."""
+    """Restart `number` of `n_init`, whose `first` epochs may be done; raises Interrupted before an
+    epoch is done."""
     seed = restart_seed(config.train.seed, number)
     config = replace(config, train=replace(config.train, seed=seed))
     title = "DCDC" if n_init == 1 else f"DCDC {number + 1}/{n_init}"
     with watching(verbose, title) as observer, in_python_words():
-        result = run(config, image_set, observer=observer, weights=weights, keep_finished=True)
+        result = run(
+            config, image_set, observer=observer, weights=weights, first=first, keep_finished=True
+        )
     loss = float("nan")
     if n_init > 1:
         with cpu_threads(config.train.threads):
@@ -100,22 +105,22 @@ def train_all(
     n_jobs: int | None,
     verbose: int | None,
     backbone: Any = None,
+    first: FirstEpochs | None = None,
 ) -> list[Fitted]:
     """One after the other, or on a CPU in processes, to which a module as `backbone` is sent;
-    Ctrl-C leaves those that are finished."""
+    Ctrl-C leaves those that are finished. `first` are epochs of the first of them."""
+    how: list[dict[str, Any]] = [
+        {"number": number, "n_init": n_init, "first": None if number else first, "verbose": verbose}
+        for number in range(n_init)
+    ]
     if n_jobs not in (None, 1) and n_init > 1 and pick_device(config.train.device).type == "cpu":
         # A copy of the images goes to every process.
-        jobs = (
-            delayed(_train_elsewhere)(
-                backbone, config, image_set, number=number, n_init=n_init, verbose=verbose
-            )
-            for number in range(n_init)
-        )
+        jobs = (delayed(_train_elsewhere)(backbone, config, image_set, **each) for each in how)
         return list(Parallel(n_jobs=n_jobs)(jobs))
     found: list[Fitted] = []
-    for number in range(n_init):
+    for each in how:
         try:
-            fitted = train(config, image_set, number=number, n_init=n_init, verbose=verbose)
+            fitted = train(config, image_set, **each)
         except Interrupted as stopped:
             if not found or stopped.signal != "SIGINT":
                 raise

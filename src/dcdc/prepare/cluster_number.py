@@ -6,7 +6,9 @@ import re
 from typing import NamedTuple
 
 from dcdc.data import Data, ImageSet, Listing
+from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.errors import InputError
+from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.prepare.overrides import Overrides
 
 CLASSES = "classes"
@@ -18,6 +20,12 @@ _LOWEST, _HIGHEST = 3, 30
 """Where nothing else is said. Nearly all images fall into two kinds, which is not what is asked."""
 _IMAGES_OF_CLUSTER = 20
 """At least: half of them are to tell that it is there."""
+
+
+class FoundNumber(NamedTuple):
+    number: ClusterNumber
+    first: FirstEpochs | None = None
+    """That were trained to find it, where features had to be learnt."""
 
 
 class NumberRange(NamedTuple):

@@ -14,6 +14,7 @@ from dcdc.augment import to_float
 from dcdc.config import RunConfig
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.engine import patch_dictionary
+from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.phase import Phase
 from dcdc.engine.plan import Plan
 from dcdc.engine.trained_model import TrainedModel
@@ -44,8 +45,10 @@ class Duration(NamedTuple):
         return self.first + self.training
 
 
-def expected_duration(config: RunConfig, data: Data) -> Duration | None:
-    """Of a resolved config; None on a GPU."""
+def expected_duration(
+    config: RunConfig, data: Data, first: FirstEpochs | None = None
+) -> Duration | None:
+    """Of a resolved config, after the epochs that are done already; None on a GPU."""
     if pick_device(config.train.device).type != "cpu":
         return None
     with cpu_threads(config.train.threads):
@@ -57,7 +60,7 @@ def expected_duration(config: RunConfig, data: Data) -> Duration | None:
             return Duration(
                 _seconds_of_features(config, model, data), plan.steps_after(0) * _STEP_OF_HEADS
             )
-        return _of_images(config, model, data, plan)
+        return _of_images(config, model, data, plan, first)
 
 
 def _seconds_of_features(config: RunConfig, model: TrainedModel, images: ImageSet) -> float:
@@ -69,7 +72,9 @@ def _seconds_of_features(config: RunConfig, model: TrainedModel, images: ImageSe
 
 
 @torch.no_grad()
-def _of_images(config: RunConfig, model: TrainedModel, images: ImageSet, plan: Plan) -> Duration:
+def _of_images(
+    config: RunConfig, model: TrainedModel, images: ImageSet, plan: Plan, first: FirstEpochs | None
+) -> Duration:
     network, perturbed = model.network.eval(), perturbed_copy(config, 1)
     few = torch.from_numpy(np.array(images.images[:_LOOKED_AT])).permute(0, 3, 1, 2)
     draws = torch.Generator()
@@ -79,13 +84,14 @@ def _of_images(config: RunConfig, model: TrainedModel, images: ImageSet, plan: P
 
     of_copy = _seconds(see_copies) / len(few)
     of_image = _seconds(lambda: model.look_at_rows(np.array(images.images[:_LOOKED_AT]))) / len(few)
-    n_answers = sum(phase.epochs for phase in plan.phases) // plan.evaluate_every + 1
+    n_done = 0 if first is None else first.epoch
+    n_answers = (plan.epochs - n_done) // plan.evaluate_every + 1
     training = n_answers * images.n_images * of_image
     is_found = isinstance(network.backbone, PatchBackbone)
-    for epoch in range(1, plan.epochs + 1):
+    for epoch in range(n_done + 1, plan.epochs + 1):
         n_seen = plan.steps(epoch) * plan.batch_size(epoch) * _copies_of(plan.at(epoch).phase)
         training += n_seen * of_copy * (1 if is_found else 1 + _BACKWARD)
-    if not is_found:
+    if not is_found or first is not None:
         return Duration(0, training)
     n_first = min(images.n_images, patch_dictionary.MOST_IMAGES) * patch_dictionary.N_COPIES
     return Duration(_K_MEANS_OF_PATCHES + n_first * of_copy, training)

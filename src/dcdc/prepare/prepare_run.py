@@ -15,9 +15,11 @@ from dcdc.data.decoded import Progress
 from dcdc.data.load_data import find_data
 from dcdc.data.sources import readable
 from dcdc.data.vector_rows import Reading
+from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.networks import find_backbone
 from dcdc.prepare.cluster_number import (
+    FoundNumber,
     NumberRange,
     by_number,
     count_clusters,
@@ -41,11 +43,14 @@ from dcdc.runtime.processes import ALONE, Processes
 Read = Callable[[DataConfig, int], Data]
 """Of a config's data, and the largest side that images of any size are brought to."""
 Adjust = Callable[[RunConfig, Data], RunConfig]
-FindNumber = Callable[[RunConfig, Data, NumberRange], ClusterNumber]
+FindNumber = Callable[[RunConfig, Data, NumberRange], FoundNumber]
 """How many clusters the images settle on, by the features of such a run."""
 _LARGEST_SIDE = 512
 _UNTIL_FOUND = 10
 """Clusters, of the run whose features are looked at."""
+_MOST_TO_GO_ON = 2 * _UNTIL_FOUND
+"""Clusters for which that run can go on: for more, batches and the over-clustering head are to be
+larger."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class Prepared:
     """Whether the pretrained backbone was chosen here, not asked for."""
     number: ClusterNumber | None = None
     """Where the images settled how many clusters there are."""
+    first: FirstEpochs | None = None
+    """Those of the run that are done already, where they were trained to find the number."""
 
 
 def prepare_run(
@@ -130,14 +137,17 @@ def prepare_run(
             config = adjust(config, images)
         return resolve(config, images, processes.size)
 
-    number = None
-    if number_range is not None and find_number is not None:
-        until_found = min(_UNTIL_FOUND, images.n_images)
-        number = find_number(decide(until_found), images, number_range)
-    n_clusters = start.n_clusters if number is None else number.number
-    config = config_of_first(processes, lambda: decide(n_clusters))
     recipe = chosen if isinstance(chosen, str) else None
-    return Prepared(config, images, recipe, passed_over, by_itself, number)
+    if number_range is None or find_number is None:
+        config = config_of_first(processes, lambda: decide(start.n_clusters))
+        return Prepared(config, images, recipe, passed_over, by_itself)
+    looked_at = decide(min(_UNTIL_FOUND, images.n_images))
+    number, first = find_number(looked_at, images, number_range)
+    if first is not None and number.number <= _MOST_TO_GO_ON and adjust is None:
+        config = resolve(replace(looked_at, n_clusters=number.number), images, processes.size)
+    else:
+        config, first = decide(number.number), None
+    return Prepared(config, images, recipe, passed_over, by_itself, number, first)
 
 
 def choose_backbone(named: str | None, overrides: Overrides) -> tuple[str | None, bool]:
