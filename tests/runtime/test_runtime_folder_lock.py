@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -173,7 +174,7 @@ def test_a_folder_that_others_remove_while_it_is_made_is_made_again(
     make, failed = os.mkdir, []
 
     def mkdir(path, *args, **kwargs):
-        if os.path.basename(path) == name and len(failed) < 4:
+        if Path(path).name == name and len(failed) < 4:
             failed.append(path)
             raise seen(path)
         make(path, *args, **kwargs)
@@ -181,12 +182,13 @@ def test_a_folder_that_others_remove_while_it_is_made_is_made_again(
     monkeypatch.setattr(os, "mkdir", mkdir)
     with locked_folder(tmp_path / "runs" / "run"):
         assert (tmp_path / "runs" / "run" / LOCK).exists()
-    assert len(failed) == 4 and list(tmp_path.iterdir()) == []
+    assert len(failed) == 4
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_folders_place_stays_a_fault(tmp_path):
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(OSError), locked_folder(tmp_path / "run"):
+    with pytest.raises(FileExistsError), locked_folder(tmp_path / "run"):
         pass
     assert (tmp_path / "run").read_text() == "mine"
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.engine.k_means import centres_of, nearest_centre
 from dcdc.metrics.cluster_number import share_of_pairs
+from dcdc.runtime.library_threads import library_threads
 
 N_SPLITS = 4
 N_INIT = 5
@@ -27,17 +28,20 @@ def prediction_strengths(
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[int, float]:
     """Of each of those numbers of clusters for `points`, N x D."""
+    import sklearn.cluster  # noqa: F401  with threads of its own, which are then limited once
+
     splits = [random.permutation(len(points)) for _ in range(N_SPLITS)]
     strengths = {}
-    for n_done, number in enumerate(numbers):
-        progress(n_done, len(numbers))
-        seeds = random.integers(2**31, size=N_SPLITS)
-        found = [
-            strength
-            for order, seed in zip(splits, seeds, strict=True)
-            for strength in _of_halves(points, order, number, int(seed))
-        ]
-        strengths[number] = float(np.mean(found))
+    with library_threads():
+        for n_done, number in enumerate(numbers):
+            progress(n_done, len(numbers))
+            seeds = random.integers(2**31, size=N_SPLITS)
+            found = [
+                strength
+                for order, seed in zip(splits, seeds, strict=True)
+                for strength in _of_halves(points, order, number, int(seed))
+            ]
+            strengths[number] = float(np.mean(found))
     progress(len(numbers), len(numbers))
     return strengths
 
