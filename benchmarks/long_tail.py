@@ -3,6 +3,7 @@
     python benchmarks/long_tail.py --first 700 --seeds 5 --out record.json
     python benchmarks/long_tail.py cifar10/test.parquet --backbone efficientnet-lite0
     python benchmarks/long_tail.py cifar10 --device cuda --seeds 1
+    python benchmarks/long_tail.py --set heads.epochs=20 --set heads.over_clustering_first=14
 
 Which class has how many images is drawn by the seed. Sizes fall in equal steps (linear), or by an
 equal factor, as in CIFAR-10-LT (exponential), or are all there are (none). Without a source it is
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=700)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     data = load_data(given.source)
@@ -64,6 +66,7 @@ def main() -> None:
         "source": "/".join(Path(given.source).parts[-2:]),
         "backbone": given.backbone,
         "profile": given.profile,
+        "set": given.set,
         "torch": torch.__version__,
         "dcdc": own_version(),
         "commit": own_commit(),
@@ -103,6 +106,9 @@ def measure(data: Data, seed: int, sizes: str, given: argparse.Namespace) -> dic
     some = long_tailed(data, seed, given.profile)
     assert some.targets is not None
     values = {"train.seed": seed, "train.device": given.device, "sizes": sizes, "n_clusters": 10}
+    values |= {
+        key: json.loads(value) for key, _, value in (each.partition("=") for each in given.set)
+    }
     preset = "digits" if given.source == "digits" else None
     config = prepare_run(some, Overrides(values, preset)).config
     started = time.perf_counter()
@@ -117,6 +123,7 @@ def measure(data: Data, seed: int, sizes: str, given: argparse.Namespace) -> dic
         "n_images": some.n_images,
         **{key: round(scores[key], 4) for key in ("acc", "nmi", "ari")},
         "n_cut": int((shares[:, -2] > CUT).sum()),
+        "sizes_of_cut": table.sum(axis=1)[shares[:, -2] > CUT].tolist(),
         "largest_second_share": round(float(shares[:, -2].max()), 3),
         "class_sizes": np.bincount(some.targets).tolist(),
         "cluster_sizes": sorted(result.metrics["health"]["sizes"], reverse=True),
