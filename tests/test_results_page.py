@@ -264,15 +264,40 @@ def test_numbers_that_were_found_are_those_of_their_record(record):
     assert f"runs/numbers/{record.name}" in section
 
 
-def test_long_tailed_digits_are_those_of_their_record():
-    record = json.loads((NUMBERS / "long-tail-digits-seeds-700-to-704.json").read_text())
+LONG_TAILS = {path.stem: path for path in sorted(NUMBERS.glob("long-tail-*.json"))}
+
+
+@pytest.mark.parametrize("record", LONG_TAILS.values(), ids=LONG_TAILS)
+def test_long_tailed_digits_are_those_of_their_record(record):
+    kept = json.loads(record.read_text())
     section = SECTIONS["Clusters of unequal size"]
-    for sizes, medians in record["median"].items():
-        rows = [row for row in record["rows"] if row["sizes"] == sizes]
+    for sizes, medians in kept["median"].items():
+        rows = [row for row in kept["rows"] if row["sizes"] == sizes]
+        seeds = f"{rows[0]['seed']} to {rows[-1]['seed']}"
         each = " ".join(dotted(row["acc"]) for row in rows)
         cut = " ".join(str(row["n_cut"]) for row in rows)
         assert medians["acc"] == statistics.median(row["acc"] for row in rows)
-        assert f"| `{sizes}` | {each} | {scores(medians, ' / ')} | {cut} |" in section
+        assert f"| `{sizes}` | {seeds} | {each} | {scores(medians, ' / ')} | {cut} |" in section
+    assert f"runs/numbers/{record.name}" in section
+
+
+def test_medians_over_all_long_tails_are_those_of_the_records():
+    kept = [row for path in LONG_TAILS.values() for row in json.loads(path.read_text())["rows"]]
+    equal, free = (
+        dotted(statistics.median(row["acc"] for row in kept if row["sizes"] == sizes))
+        for sizes in ("equal", "free")
+    )
+    assert f"{equal} with equal sizes and **{free} with free ones**" in " ".join(
+        SECTIONS["Clusters of unequal size"].split()
+    )
+
+
+def test_the_time_of_a_search_is_that_of_its_record():
+    (path,) = NUMBERS.glob("time-*.json")
+    times = [row["times"] for row in json.loads(path.read_text())["rows"]]
+    section = " ".join(SECTIONS["How many clusters there are"].split())
+    assert f"take {', '.join(map(str, times))} times a run whose number is given" in section
+    assert path.name in section
 
 
 CORRECTIONS = SECTIONS["Learning from corrections"]
