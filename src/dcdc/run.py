@@ -184,7 +184,10 @@ def _run(
         stopped_by = stopped.signal
     training.model.network.drop_parts()
     seconds = earlier + time.perf_counter() - started
-    assigned, vouch, reference = _answered(config, training.model, training.store, taught)
+    answers = None
+    if stopped_by is None and trainer.evaluated == trainer.epoch:
+        answers = training.evaluation.answers
+    assigned, vouch, reference = _answered(config, training.model, training.store, taught, answers)
     metrics = _metrics(config, image_set, assigned) | {
         "epochs": trainer.epoch,
         "seed": config.train.seed,
@@ -458,10 +461,15 @@ class _Answered(NamedTuple):
 
 
 def _answered(
-    config: RunConfig, model: TrainedModel, store: Store, taught: Taught | None = None
+    config: RunConfig,
+    model: TrainedModel,
+    store: Store,
+    taught: Taught | None = None,
+    answers: Assigned | None = None,
 ) -> _Answered:
-    """Of every image: what the network answers, but for what people settled."""
-    assigned = model.assign_store(store)
+    """Of every image: what the network answers (`answers`, where they are known), but for what
+    people settled."""
+    assigned = model.assign_store(store) if answers is None else answers
     if taught is not None:
         assigned = assigned._replace(said=said(assigned.probabilities, taught))
     if not config.outliers:

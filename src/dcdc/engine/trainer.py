@@ -32,7 +32,6 @@ from dcdc.errors import InputError, Interrupted, TrainingError
 from dcdc.runtime.batch_share import BatchShare
 from dcdc.runtime.seeding import derive_generator, derive_seed
 
-Evaluation = dict[str, Any]
 _STEPS_BETWEEN_QUESTIONS = {"cuda": 32}
 """Whether anyone was told to stop; elsewhere a step is long enough to ask at each."""
 
@@ -53,7 +52,7 @@ class Trainer:
         context: TrainingContext,
         optimisers: Sequence[Optimiser],
         generator: torch.Generator,
-        evaluate: Callable[[], Evaluation],
+        evaluate: Callable[[], dict[str, Any]],
         folder: Path | None = None,
         keep_backbone: bool = False,
     ) -> None:
@@ -71,6 +70,8 @@ class Trainer:
         self.made_with: Mapping[str, Any] = {}
         """What its checkpoints depend on, in plain values that each of them keeps."""
         self.epoch, self.steps_done = 0, 0
+        self.evaluated: int | None = None
+        """The epoch after which the answers were last looked at."""
         self.terms = EpochTerms()
         self.history: list[dict[str, Any]] = []
         self._finished: dict[str, Tensor] | None = None
@@ -200,6 +201,7 @@ class Trainer:
         if due and phase.is_scored:
             try:
                 record |= self.evaluate()
+                self.evaluated = number
             except TrainingError as error:
                 raise self._with_remedy(error, number) from None
             if not self.plan.trains_cluster_head(number):

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +15,7 @@ from dcdc.data.store import Store, open_store
 from dcdc.data.vector_store import VectorStore, open_vector_store
 from dcdc.engine.captured_step import CapturedStep, CudaCapture
 from dcdc.engine.context import TrainingContext
+from dcdc.engine.evaluation import Evaluation
 from dcdc.engine.held_out_loss import held_out_loss
 from dcdc.engine.neighbours import find_neighbours
 from dcdc.engine.objectives import Function, Passes, StepTools, as_it_is, one_pass, two_passes
@@ -29,8 +28,7 @@ from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.engine.trainer import Trainer
 from dcdc.engine.views import Apply, Copy
-from dcdc.errors import InputError, TrainingError
-from dcdc.metrics import health_warnings, partition_health, score
+from dcdc.errors import InputError
 from dcdc.networks import (
     ClusteringNetwork,
     WeightGradientStream,
@@ -161,6 +159,7 @@ class Training:
     model: TrainedModel
     store: Store
     trainer: Trainer
+    evaluation: Evaluation
 
 
 def build_training(
@@ -215,17 +214,18 @@ def build_training(
             n_rows = n_images * phase.index_rows(of_vectors=isinstance(store, VectorStore))
             step = CapturedStep(eager, n_rows, warn=observer.warn, capture=capture)
         steps.append(step)
+    evaluation = Evaluation(model, store, image_set.targets)
     trainer = Trainer(
         plan=plan,
         steps=steps,
         context=context,
         optimisers=optimisers,
         generator=generator,
-        evaluate=_evaluation(model, store, image_set.targets),
+        evaluate=evaluation,
         folder=folder,
         keep_backbone=weights is not None,
     )
-    return Training(model, store, trainer)
+    return Training(model, store, trainer, evaluation)
 
 
 def load_pretrained(config: RunConfig, network: ClusteringNetwork) -> None:
@@ -352,23 +352,3 @@ def _compiled(
     # The losses are in float32 on purpose; torch would advise less, in the middle of the progress.
     warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
     return partial(torch.compile, dynamic=False)
-
-
-def _evaluation(
-    model: TrainedModel, store: Store, targets: np.ndarray | None
-) -> Callable[[], dict[str, Any]]:
-    def evaluate() -> dict[str, Any]:
-        assigned = model.assign_store(store)
-
-        def look() -> dict[str, Any]:
-            if not model.processes.is_first:
-                return {}
-            if not np.isfinite(assigned.probabilities).all():
-                raise TrainingError("the answers are not finite")
-            health = partition_health(assigned.probabilities)
-            found = health.to_dict() | {"warnings": health_warnings(health)}
-            return found if targets is None else found | score(targets, assigned.assignments)
-
-        return model.processes.with_barrier(look)
-
-    return evaluate
