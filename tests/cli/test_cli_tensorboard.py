@@ -53,6 +53,17 @@ def test_the_events_of_a_run_are_its_history(dcdc, tiny_file, tiny_flags, tmp_pa
     assert [step for step, _ in curves(run / "events")["loss/loss"]] == [1, 2, 3, 4, 5, 6]
 
 
+def test_epochs_of_the_search_for_a_number_have_events_too(dcdc, tiny_file, tiny_flags, tmp_path):
+    run = tmp_path / "run"
+    flags = [*tiny_flags, "--clusters", "2-4", "--set", "heads.over_clustering_first=2"]
+    code, _, err = dcdc("fit", str(tiny_file), "--run", str(run), *flags, "--tensorboard")
+    assert code == 0, err
+    found = curves(run / "events")
+    assert [step for step, _ in found["loss/loss"]] == [1, 2, 3, 4]
+    assert [step for step, _ in found["scores/acc"]] == [3, 4]
+    assert "heads epoch 3/4" in err or "epoch 4/4" in err
+
+
 def test_without_the_package_one_line_says_how_to_get_it(dcdc, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     code, _, err = dcdc("fit", "digits", "--run", str(tmp_path / "run"), "--tensorboard")

@@ -356,7 +356,8 @@ def _train(
             shown.phases = [(name, each.epochs) for name, each in config.active_phases.items()]
             observer: Observer = shown
             if manner.tensorboard and folder is not None:
-                observer = watchers.enter_context(writing_events(observer, folder.path))
+                earlier = () if first is None else first.history
+                observer = watchers.enter_context(writing_events(observer, folder.path, earlier))
             result = run(
                 config,
                 image_set,

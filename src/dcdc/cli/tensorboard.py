@@ -1,6 +1,6 @@
 """TensorBoard event files beside what a person watches: a line of the history as curves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,11 @@ def require_tensorboard() -> None:
 
 
 @contextmanager
-def writing_events(observer: "Observer", run_folder: Path) -> "Iterator[EventObserver]":
-    watcher = EventObserver(observer, run_folder / EVENTS)
+def writing_events(
+    observer: "Observer", run_folder: Path, earlier: Sequence[dict[str, Any]] = ()
+) -> "Iterator[EventObserver]":
+    """`earlier`: epochs that were done while nobody wrote."""
+    watcher = EventObserver(observer, run_folder / EVENTS, earlier)
     try:
         yield watcher
     finally:
@@ -41,9 +44,11 @@ def writing_events(observer: "Observer", run_folder: Path) -> "Iterator[EventObs
 class EventObserver(PassingObserver):
     """Writes every finished epoch."""
 
-    def __init__(self, observer: "Observer", folder: Path) -> None:
+    def __init__(
+        self, observer: "Observer", folder: Path, earlier: Sequence[dict[str, Any]] = ()
+    ) -> None:
         super().__init__(observer)
-        self.folder = folder
+        self.folder, self.earlier = folder, earlier
         self.writer: SummaryWriter | None = None
 
     def on_start(self, *, epoch: int, epochs: int, steps_left: int) -> None:
@@ -51,14 +56,19 @@ class EventObserver(PassingObserver):
 
         # Epochs that a stopped run wrote after its last checkpoint come once more.
         self.writer = SummaryWriter(self.folder, purge_step=epoch + 1 if epoch else None)
+        for record in self.earlier:
+            self._write(record)
         super().on_start(epoch=epoch, epochs=epochs, steps_left=steps_left)
 
     def on_epoch(self, record: dict[str, Any]) -> None:
+        self._write(record)
+        super().on_epoch(record)
+
+    def _write(self, record: dict[str, Any]) -> None:
         assert self.writer is not None
         for name, value in scalars(record).items():
             self.writer.add_scalar(name, value, record["epoch"])
         self.writer.flush()
-        super().on_epoch(record)
 
     def close(self) -> None:
         if self.writer is not None:
