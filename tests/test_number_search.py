@@ -1,7 +1,9 @@
 """How many clusters there are, from a source to a run folder: the images settle it."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from dcdc.config import with_values
 from dcdc.data import from_arrays, from_vectors
 from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.trainer import Trainer
 from dcdc.errors import InputError
 from dcdc.metrics.cluster_number import ClusterNumber
-from dcdc.number_search import find_number
+from dcdc.number_search import find_number, go_on
 from dcdc.phases.contrast import Contrast
 from dcdc.phases.discriminate import Discriminate
 from dcdc.phases.frozen_heads import FrozenHeads
@@ -25,8 +28,8 @@ from dcdc.prepare.overrides import Overrides
 from dcdc.prepare.prepare_run import prepare_run
 from dcdc.prepare.resolve import resolve
 from dcdc.report import write_report
-from dcdc.run import run
-from dcdc.run_folder import RunFolder
+from dcdc.run import read_config, run
+from dcdc.run_folder import RUN_FOLDER, RunFolder
 
 
 def clouds(n_clouds: int, n_rows: int = 240) -> tuple[np.ndarray, np.ndarray]:
@@ -216,3 +219,99 @@ def test_images_are_told_apart_by_features_that_are_learnt_first(tiny_set):
     assert model.n_clusters_ == 3
     assert model.cluster_number_.is_settled
     assert model.score(images, kinds) > 0.95
+
+
+class Stopped(SilentObserver):
+    """Stands for a signal, or for a kill: after so many epochs, or while numbers are compared."""
+
+    def __init__(self, epoch: int | None) -> None:
+        self.epoch = epoch
+        self.seen: list[int] = []
+
+    def on_start(self, *, epoch, **_):
+        self.seen.append(epoch)
+
+    def on_epoch(self, record):
+        if record["epoch"] == self.epoch:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def counting(self, what):
+        if self.epoch is None and what == "comparing numbers of clusters":
+            raise KeyboardInterrupt
+        yield lambda *_: None
+
+
+@pytest.mark.parametrize("stopped_after", [1, 2, None])
+def test_a_search_that_was_stopped_goes_on(recipe, tiny_set, tmp_path, stopped_after):
+    config, before = recipe
+    config = with_values(config, {"train.checkpoint_every": 1})
+    if stopped_after is not None and stopped_after > before + 1:
+        pytest.skip("the search is shorter")
+    whole = find_number(config, tiny_set, NumberRange(2, 4))
+    folder = RunFolder.create(tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt), folder.writing():
+        find_number(config, tiny_set, NumberRange(2, 4), Stopped(stopped_after), folder=folder)
+    stored = read_config(RunFolder.open(folder.path))
+    assert stored.n_clusters is None
+    watching = Stopped(-1)
+    again = RunFolder.open(folder.path)
+    settled, found = go_on(stored, tiny_set, again, watching)
+    assert found.number == whole.number
+    assert settled == replace(config, n_clusters=whole.number.number)
+    assert watching.seen[0] == (before if stopped_after is None else min(stopped_after - 1, before))
+    expected = run(settled, tiny_set, first=whole.first)
+    result = run(settled, tiny_set, folder=again, number=found.number, first=found.first)
+    np.testing.assert_array_equal(result.assigned.probabilities, expected.assigned.probabilities)
+    assert [each["loss"] for each in result.history] == [each["loss"] for each in expected.history]
+    assert not again.search.exists()
+    assert next(RUN_FOLDER.strangers(again.path), None) is None
+
+
+def test_a_kill_between_the_search_and_the_run_loses_nothing(tiny_config, tiny_set, tmp_path):
+    """At each of its writes in turn."""
+    other = replace(tiny_config, phases=(ALONE, TEACH), n_clusters=5)  # than any that is found
+    config = resolve(other, tiny_set)
+    whole = find_number(config, tiny_set, NumberRange(2, 4))
+    settled = replace(config, n_clusters=whole.number.number)
+    expected = run(settled, tiny_set, first=whole.first).assigned.probabilities
+    for n_writes in count():
+        folder = RunFolder.create(tmp_path / f"run-{n_writes}")
+        found = find_number(config, tiny_set, NumberRange(2, 4), folder=folder)
+        done: list[str] = []
+
+        def killed(name, real, done=done, n_writes=n_writes):
+            def write(*given, **how):
+                if len(done) == n_writes:
+                    raise KeyboardInterrupt
+                done.append(name)
+                return real(*given, **how)
+
+            return write
+
+        with pytest.MonkeyPatch.context() as patched:
+            for owner, name in (
+                (Trainer, "take_up"),
+                (RunFolder, "write_config"),
+                (RunFolder, "write_number"),
+                (RunFolder, "end_search"),
+                (Trainer, "train"),
+            ):
+                patched.setattr(owner, name, killed(name, getattr(owner, name)))
+            try:
+                run(settled, tiny_set, folder=folder, number=found.number, first=found.first)
+                was_killed = False
+            except KeyboardInterrupt:
+                was_killed = True
+        opened = RunFolder.open(folder.path)
+        stored = read_config(opened)
+        if stored.n_clusters is None:
+            stored, found = go_on(stored, tiny_set, opened, SilentObserver())
+            result = run(stored, tiny_set, folder=opened, number=found.number, first=found.first)
+        else:
+            result = run(stored, tiny_set, folder=opened, resume=True)
+        np.testing.assert_array_equal(result.assigned.probabilities, expected)
+        assert not opened.search.exists()
+        if not was_killed:
+            break
+    assert n_writes == 5

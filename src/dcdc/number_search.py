@@ -3,22 +3,28 @@
 prepare_run(source, Overrides({"n_clusters": "auto"}), find_number=find_number)
 """
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.config import RunConfig
+from dcdc.config import RunConfig, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays
 from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.k_means import reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
+from dcdc.engine.trainer import Trainer
 from dcdc.metrics.cluster_number import choose_number
 from dcdc.metrics.directions import directions
 from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.prepare.assembly import build_model, build_training, load_pretrained
 from dcdc.prepare.cluster_number import FoundNumber, NumberRange
-from dcdc.prepare.resolve import has_stored_features
+from dcdc.prepare.going_on import made_with, require_made_with
+from dcdc.prepare.resolve import has_stored_features, resolve
 from dcdc.prepare.stored_features import stored_features
+from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads
 from dcdc.runtime.seeding import derive_seed
 
@@ -27,14 +33,25 @@ MOST_IMAGES = 4_000
 
 
 def find_number(
-    config: RunConfig, data: Data, wanted: NumberRange, observer: Observer | None = None
+    config: RunConfig,
+    data: Data,
+    wanted: NumberRange,
+    observer: Observer | None = None,
+    *,
+    folder: RunFolder | None = None,
+    resume: bool = False,
 ) -> FoundNumber:
-    """`config` is resolved: of a run whose features are looked at, whatever its own number is."""
+    """`config` is resolved: of a run whose features are looked at, whatever its own number is.
+    Where epochs are trained for them, `folder` keeps these, so that a search that was stopped can
+    `resume`."""
     observer = observer or SilentObserver()
     lowest, highest = wanted.among(data.n_images)
+    assert config.n_clusters is not None
+    search = {"n_clusters": config.n_clusters, "lowest": lowest, "highest": highest}
     random = np.random.default_rng(derive_seed(config.train.seed, "number of clusters"))
     rows = some_rows(data.n_images, MOST_IMAGES, random)
-    features, first = _features(config, data, rows, observer)
+    keeping = None if folder is None else _Keeping(folder, search, resume)
+    features, first = _features(config, data, rows, observer, keeping)
     with cpu_threads(config.train.threads):
         points, _ = reduced_points(directions(features), spherical=True)
         with observer.counting("comparing numbers of clusters") as progress:
@@ -43,8 +60,40 @@ def find_number(
     return FoundNumber(choose_number(strengths, lowest), first)
 
 
+def go_on(
+    config: RunConfig, data: Data, folder: RunFolder, observer: Observer
+) -> tuple[RunConfig, FoundNumber]:
+    """With a search that was stopped, as `folder` has it; the config with the number that it found.
+    The run then goes on with the settings of the search, however large the number is."""
+    search = folder.read_search()
+    looked_at = resolve(replace(config, n_clusters=search["n_clusters"]), data)
+    wanted = NumberRange(search["lowest"], search["highest"])
+    found = find_number(looked_at, data, wanted, observer, folder=folder, resume=True)
+    return replace(looked_at, n_clusters=found.number.number), found
+
+
+class _Keeping(NamedTuple):
+    """What is trained in the search."""
+
+    folder: RunFolder
+    search: dict[str, int]
+    resume: bool
+
+    def begin(self, trainer: Trainer, config: RunConfig, images: ImageSet) -> None:
+        trainer.made_with = made_with(config, images)
+        if not self.resume:
+            self.folder.begin_search(to_mapping(replace(config, n_clusters=None)), self.search)
+            return
+        run = self.folder.path
+        trainer.resume(lambda then: require_made_with(run, trainer.made_with, then))
+
+
 def _features(
-    config: RunConfig, data: Data, rows: NDArray[np.integer], observer: Observer
+    config: RunConfig,
+    data: Data,
+    rows: NDArray[np.integer],
+    observer: Observer,
+    keeping: _Keeping | None,
 ) -> tuple[NDArray[np.float32], FirstEpochs | None]:
     """Of those rows; and the epochs that were trained for them, where there are some."""
     if isinstance(data, VectorSet):
@@ -56,21 +105,29 @@ def _features(
             with observer.counting("computing features") as progress:
                 return np.asarray(stored_features(model, data, progress)[rows]), None
         observer.note("features are learnt first, to settle how many clusters there are")
-        return _learnt_features(config, data, rows, observer)
+        return _learnt_features(config, data, rows, observer, keeping)
 
 
 def _learnt_features(
-    config: RunConfig, images: ImageSet, rows: NDArray[np.integer], observer: Observer
+    config: RunConfig,
+    images: ImageSet,
+    rows: NDArray[np.integer],
+    observer: Observer,
+    keeping: _Keeping | None,
 ) -> tuple[NDArray[np.float32], FirstEpochs]:
     """After all epochs before the cluster head begins, with which the run goes on; and after one
     more, of a cluster head of any number, which draws clusters apart and is then forgotten."""
-    training = build_training(config, images, observer, None)
+    kept_in = None if keeping is None else keeping.folder.search
+    training = build_training(config, images, observer, kept_in)
     trainer = training.trainer
     trainer.evaluate = dict  # of a cluster head that has not begun
+    if keeping is not None:
+        keeping.begin(trainer, config, images)
     begins, phase = trainer.plan.cluster_head_begins()
     trainer.train(to=begins - 1)
     first = trainer.first_epochs()
     if not isinstance(phase, FrozenHeads):  # which leaves features as they are
+        trainer.folder = None
         trainer.train(to=begins)
     return training.model.features(_some(images, rows)), first
 

@@ -148,6 +148,7 @@ def _run(
                 folder.write_number(asdict(number))
             if image_set.skipped:
                 folder.write_skipped([(item.name, item.reason) for item in image_set.skipped])
+            folder.end_search()
 
     try:
         training = build_training(config, image_set, observer, path, processes, weights, taught)
@@ -168,9 +169,14 @@ def _run(
 
     can_resume = resume and (folder is not None or processes.joined)
     resumed = can_resume and trainer.resume(accept)
-    begin()
+    if first is not None and folder is not None and not folder.is_new:
+        trainer.take_up(first)  # before the settings say that the number is known
+        begin()
+    else:
+        begin()
+        if first is not None:
+            trainer.take_up(first)
     if first is not None:
-        trainer.take_up(first)
         earlier = sum(record["seconds"] for record in first.history)
     if resumed and folder is not None:
         done = [record for record in folder.read_history() if record["epoch"] <= trainer.epoch]
@@ -266,6 +272,11 @@ def load(path: str | Path, device: str = "auto", processes: Processes = ALONE) -
     else:
         needed |= {"data.size": stored.data.size}
         needed |= {"network.mean": network.mean, "network.std": network.std}
+    if stored.n_clusters is None and folder.search.is_dir() and not folder.model_file.exists():
+        raise InputError(
+            f"{folder.path} has no model yet: how many clusters it has is still looked for",
+            remedy="finish it by dcdc fit {resume}",
+        )
     if None in needed.values():
         raise InputError(
             f"{folder.config_file} does not describe a model: it needs {', '.join(needed)}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _JOB = "job"
+_SEARCH = "search"
+_TRAINING = (f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY)
+_OF_SEARCH = Contents((*_TRAINING, files.SEARCH.name))
+"""The first epochs of a run whose number of clusters is not settled yet."""
 RUN_FOLDER = Contents(
     (
         # What a half-removed run must not be taken for goes first: it has no answers, then no
@@ -44,7 +48,8 @@ RUN_FOLDER = Contents(
         *("edits.json", "report.html", "figures/*.png", "figures/*.svg", *model_files.EXPORTS),
         *("skipped.csv", files.NUMBER.name, files.HIERARCHY.name, files.TAUGHT.name),
         *("events/events.out.tfevents.*", f"{model_files.BACKBONE}/*"),
-        *(f"{CHECKPOINTS}/epoch-*/{TENSORS}", f"{CHECKPOINTS}/epoch-*/{STATE}", HISTORY),
+        *_TRAINING,
+        *(f"{_SEARCH}/{pattern}" for pattern in _OF_SEARCH.patterns),
         *(_JOB, model_files.CONFIG),
     )
 )
@@ -74,6 +79,7 @@ class RunFolder:
         self.number_file = path / files.NUMBER.name
         self.hierarchy_file = path / files.HIERARCHY.name
         self.taught_file = path / files.TAUGHT.name
+        self.search = path / _SEARCH
         self.figures = path / "figures"
         self.job_file = path / _JOB
         self.backbone = path / model_files.BACKBONE
@@ -277,6 +283,23 @@ class RunFolder:
 
     def write_skipped(self, skipped: Sequence[tuple[str, str]]) -> None:
         write_text(self.skipped_file, skipped_table(skipped))
+
+    def begin_search(self, config: dict[str, Any], search: Mapping[str, int]) -> None:
+        """For the number of clusters, which `config` does not have yet. Its epochs are in a folder
+        of their own: the run takes them up when the number is known."""
+        self.begin(config)
+        self.search.mkdir(exist_ok=True)
+        write_text(self.search / files.SEARCH.name, files.SEARCH.text(search))
+
+    def read_search(self) -> dict[str, Any]:
+        """Of one that is under way."""
+        return files.SEARCH.read(self.search / files.SEARCH.name)
+
+    def end_search(self) -> None:
+        if self.search.is_dir() and not self.search.is_symlink():
+            _OF_SEARCH.remove(self.search)
+            with suppress(OSError):  # something of somebody else is in it
+                self.search.rmdir()
 
     def write_number(self, number: Mapping[str, Any]) -> None:
         write_text(self.number_file, files.NUMBER.text(number))

@@ -30,6 +30,7 @@ from dcdc.report.facts import read_facts, read_sample
 from dcdc.report.map_layout import layout_of
 from dcdc.run import run
 from dcdc.run_folder import RunFolder
+from dcdc.stored import files
 from dcdc.stored.files import STORED_FILES
 
 SECONDS = 10
@@ -67,6 +68,9 @@ def kept(tiny_config, tiny_set, tmp_path_factory) -> Path:
     shutil.copy(saved / "reference.npz", folder.path)
     folder.write_features(np.random.default_rng(0).normal(size=(20, 6)).astype(np.float16))
     layout_of(folder, read_sample(folder), seed=0)()
+    folder.search.mkdir()
+    search = files.SEARCH.text({"n_clusters": 10, "lowest": 3, "highest": 30})
+    (folder.search / files.SEARCH.name).write_text(search)
     return folder.path
 
 
@@ -125,6 +129,11 @@ def reference(folder: RunFolder) -> Any:
     return folder.read_training_features(256).tolist()
 
 
+def search(folder: RunFolder) -> Any:
+    found = folder.read_search()
+    return found["n_clusters"], found["lowest"], found["highest"]
+
+
 def checkpoint(folder: RunFolder) -> Any:
     """The newest that is whole: an older one, where that is damaged."""
     warnings: list[str] = []
@@ -159,13 +168,15 @@ CASES = {
     "map.npz": Case(layout, made_again=True),
     "number.json": Case(facts),
     "hierarchy.json": Case(RunFolder.read_hierarchy),
+    "search/search.json": Case(search),
 }
 
 
 def test_every_file_that_is_read_back_is_among_these():
     elsewhere = {"KEY.note", "done", "journal", "journal, its first line", "whole"}
     elsewhere.add("backbone/*.json")  # tests/test_kept_backbones.py
-    assert {*STORED_FILES, "model.safetensors"} == {*CASES, "state.json", *elsewhere}
+    named = {Path(name).name for name in CASES}
+    assert {*STORED_FILES, "model.safetensors"} == {*named, "state.json", *elsewhere}
 
 
 def half(whole: bytes) -> bytes:
@@ -257,7 +268,7 @@ SAMPLED = [
 ]
 SMALL = (
     *("metrics.json", "history.jsonl", "names.json", "edits.json", "assignments.parquet"),
-    *("number.json", "hierarchy.json"),
+    *("number.json", "hierarchy.json", "search/search.json"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -284,11 +284,8 @@ def _start(
     def settle(config: "RunConfig", data: "Data", wanted: "NumberRange") -> "FoundNumber":
         from dcdc.number_search import find_number
 
-        try:
-            with watching(quiet=manner.quiet) as observer:
-                return find_number(config, data, wanted, observer)
-        except Interrupted as stopped:
-            stop("stopped before the number of clusters was found", SIGNAL_EXIT[stopped.signal])
+        with _search(run_path, folder), watching(quiet=manner.quiet) as observer:
+            return find_number(config, data, wanted, observer, folder=folder)
 
     prepared = prepare_run(source, overrides, manner.processes, read=read, find_number=settle)
     _require_fitting(manner.methods, prepared)
@@ -327,8 +324,47 @@ def _resume(
         parts = error.parts()
         problem = f"{run_path / 'config.json'} names images that cannot be read: {error.problem}"
         raise type(error)(**{**parts, "problem": problem}) from None
+    if folder is not None and read_config(folder).n_clusters is None:
+        if overrides.given.get("n_clusters") is not None:
+            raise InputError(
+                f"{run_path} is still looking for its number of clusters: leave --clusters out, or "
+                "start a new run by --run"
+            )
+        _go_on_searching(replace(config, n_clusters=None), images, folder, manner)
+        return
     learnt = Begun() if folder is None else begun(folder)
     _train(config, images, folder, run_path, True, manner, begun=learnt)
+
+
+def _go_on_searching(
+    config: "RunConfig", images: "Data", folder: "RunFolder", manner: "_Manner"
+) -> None:
+    from dcdc.cli.progress import watching
+    from dcdc.cli.recipe_lines import number_line
+    from dcdc.number_search import go_on
+    from dcdc.prepare.going_on import require_same_settings
+    from dcdc.run import read_config
+
+    require_same_settings(folder.path, config, read_config(folder))
+    with _search(folder.path, folder), watching(quiet=manner.quiet) as observer:
+        config, found = go_on(config, images, folder, observer)
+    if not manner.quiet:
+        note(number_line(found.number))
+    _train(
+        *(config, images, folder, folder.path, False, manner),
+        *(None, found.number, found.first),
+    )
+
+
+@contextmanager
+def _search(run_path: Path, folder: "RunFolder | None") -> Iterator[None]:
+    try:
+        yield
+    except Interrupted as stopped:
+        left = "stopped before the number of clusters was found"
+        if folder is not None and not folder.is_new:
+            left = f"{left}, state saved; go on with: dcdc fit --run {run_path} --resume"
+        stop(left, SIGNAL_EXIT[stopped.signal])
 
 
 def _train(

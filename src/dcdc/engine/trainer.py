@@ -22,7 +22,7 @@ from dcdc.engine.checkpoints import (
 )
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.first_epochs import FirstEpochs
-from dcdc.engine.history import HISTORY, append_history, rewind_history, write_history
+from dcdc.engine.history import HISTORY, append_history, read_history, rewind_history, write_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.plan import Place, Plan
@@ -124,7 +124,8 @@ class Trainer:
     def first_epochs(self) -> FirstEpochs:
         """Those that are done, for another training to take up."""
         tensors = {name: tensor.clone() for name, tensor in self._tensors().items()}
-        return FirstEpochs(self.epoch, tensors, tuple(self.history))
+        history = self.history if self.folder is None else read_history(self.folder / HISTORY)
+        return FirstEpochs(self.epoch, tensors, tuple(history))
 
     def train(self, *, to: int | None = None, keep_finished: bool = False) -> None:
         """To the end of the plan, or of epoch `to`; a signal saves the state and raises
@@ -154,8 +155,7 @@ class Trainer:
                 if keep_finished:
                     state = self.network.state_dict()
                     self._finished = {name: tensor.clone() for name, tensor in state.items()}
-                last = self.epoch == plan.epochs
-                if last or self.epoch % plan.checkpoint_every == 0:
+                if self.epoch == to or self.epoch % plan.checkpoint_every == 0:
                     self._save()
 
     def return_to_finished_epoch(self) -> bool:

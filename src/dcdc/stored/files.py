@@ -117,6 +117,13 @@ NUMBER = StoredJson(
     "remove it: the report then does without",
 )
 """How many clusters there are, where the images settled it: prediction strengths by number."""
+SEARCH = StoredJson(
+    "search.json",
+    Record({"n_clusters": Whole(2), "lowest": Whole(2), "highest": Whole(2)}),
+    "begin a new run",
+)
+"""Of a search for the number that is under way: between which numbers, and how many clusters the
+run has whose features are looked at."""
 HIERARCHY = StoredJson(
     "hierarchy.json",
     Record(
@@ -276,7 +283,8 @@ STORED_FILES: dict[str, StoredFile] = {
     file.name: file
     for file in (
         *(CONFIG, METRICS, HISTORY, NAMES, EDITS, CHECKPOINT_STATE, ASSIGNMENTS, SAMPLE),
-        *(NUMBER, HIERARCHY, FEATURES, REFERENCE, MAP, SKIPPED, TAUGHT, BACKBONE_SETTINGS),
+        *(NUMBER, SEARCH, HIERARCHY, FEATURES, REFERENCE, MAP, SKIPPED, TAUGHT),
+        BACKBONE_SETTINGS,
         *(CACHE_NOTE, CACHE_DONE, JOURNAL_HEADER, JOURNAL, WHOLE_PREDICTION),
     )
 }
