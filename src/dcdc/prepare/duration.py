@@ -24,9 +24,9 @@ from dcdc.prepare.resolve import has_stored_features, perturbed_copy
 from dcdc.prepare.stored_features import are_kept, raw_features
 from dcdc.runtime.device import cpu_threads, pick_device
 
-_LOOKED_AT, _PIXELS = 16, 2**14
-"""Images, and more of tiny ones, of which 16 take as long as one: each way of looking at them takes
-a tenth of a second."""
+_LOOKED_AT, _MOST_LOOKED_AT, _PIXELS = 16, 256, 2**16
+"""Images, and more of small ones, of which 16 take as long as one: each way of looking at them
+takes a tenth of a second."""
 _K_MEANS_OF_PATCHES = 5.0
 _STEP_OF_HEADS = 0.015
 """Seconds, of heads over stored features. Both on one core of a server of 2024."""
@@ -77,7 +77,8 @@ def _of_images(
     config: RunConfig, model: TrainedModel, images: ImageSet, plan: Plan, first: FirstEpochs | None
 ) -> Duration:
     network, perturbed = model.network.eval(), perturbed_copy(config, 1)
-    rows = np.array(images.images[: max(_LOOKED_AT, _PIXELS // images.side**2)])
+    n_looked_at = max(_LOOKED_AT, min(_MOST_LOOKED_AT, _PIXELS // images.side**2))
+    rows = np.array(images.images[:n_looked_at])
     few = torch.from_numpy(rows).permute(0, 3, 1, 2)
     draws = torch.Generator()
 
