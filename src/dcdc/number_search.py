@@ -21,9 +21,10 @@ from dcdc.metrics.directions import directions
 from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.prepare.assembly import build_model, build_training, load_pretrained
 from dcdc.prepare.cluster_number import FoundNumber, NumberRange
-from dcdc.prepare.going_on import made_with, require_made_with
+from dcdc.prepare.going_on import made_with, require_made_with, require_same_settings
 from dcdc.prepare.resolve import has_stored_features, resolve
 from dcdc.prepare.stored_features import stored_features
+from dcdc.run import read_config
 from dcdc.run_folder import RunFolder
 from dcdc.runtime.device import cpu_threads
 from dcdc.runtime.seeding import derive_seed
@@ -63,10 +64,14 @@ def find_number(
 def go_on(
     config: RunConfig, data: Data, folder: RunFolder, observer: Observer
 ) -> tuple[RunConfig, FoundNumber]:
-    """With a search that was stopped, as `folder` has it; the config with the number that it found.
-    The run then goes on with the settings of the search, however large the number is."""
+    """With a search that was stopped, as `folder` has it, by the settings of its config, which
+    `config` must have, too; and the config with the number that it found. The run then goes on with
+    these settings, however large the number is."""
     search = folder.read_search()
-    looked_at = resolve(replace(config, n_clusters=search["n_clusters"]), data)
+    until_found = search["n_clusters"]
+    looked_at = resolve(replace(config, n_clusters=until_found), data)
+    stored = replace(read_config(folder), n_clusters=until_found)
+    require_same_settings(folder.path, looked_at, stored)
     wanted = NumberRange(search["lowest"], search["highest"])
     found = find_number(looked_at, data, wanted, observer, folder=folder, resume=True)
     return replace(looked_at, n_clusters=found.number.number), found

@@ -29,7 +29,10 @@ def test_a_search_that_was_interrupted_is_resumed(dcdc, flags, tmp_path, monkeyp
     code, _, err = dcdc("fit", "--run", str(run), "--resume", "--clusters", "3")
     assert code == 2
     assert "is still looking for its number of clusters: leave --clusters out" in err
-    code, _, err = dcdc("fit", "--run", str(run), "--resume", "--no-report")
+    code, _, err = dcdc("fit", "--run", str(run), "--resume", "--set", "heads.temperature=0.7")
+    assert code == 2
+    assert "with another config (heads.temperature is 0.7, was 0.5)" in err
+    code, _, err = dcdc("fit", *flags, "--run", str(run), "--resume")
     assert code == 0, err
     assert "clusters, prediction strength" in err
     assert not (run / "search").exists()

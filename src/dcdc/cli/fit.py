@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -330,7 +330,7 @@ def _resume(
                 f"{run_path} is still looking for its number of clusters: leave --clusters out, or "
                 "start a new run by --run"
             )
-        _go_on_searching(replace(config, n_clusters=None), images, folder, manner)
+        _go_on_searching(config, images, folder, manner)
         return
     learnt = Begun() if folder is None else begun(folder)
     _train(config, images, folder, run_path, True, manner, begun=learnt)
@@ -342,10 +342,7 @@ def _go_on_searching(
     from dcdc.cli.progress import watching
     from dcdc.cli.recipe_lines import number_line
     from dcdc.number_search import go_on
-    from dcdc.prepare.going_on import require_same_settings
-    from dcdc.run import read_config
 
-    require_same_settings(folder.path, config, read_config(folder))
     with _search(folder.path, folder), watching(quiet=manner.quiet) as observer:
         config, found = go_on(config, images, folder, observer)
     if not manner.quiet:
