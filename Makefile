@@ -23,7 +23,7 @@ check: .venv/.installed-dev .venv/.installed-docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not gpu" tests/test_docs.py tests/test_notebook.py tests/test_site.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not gpu" tests/test_docs.py tests/test_notebook.py tests/test_site.py
 
 docs: .venv/.installed-docs # site/index.html; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dcdc.config import parse_settings
 from dcdc.data import Data, ImageSet, VectorSet, from_arrays, load_data
 from dcdc.metrics import contingency_table
 from dcdc.prepare.frozen_features import frozen_features
@@ -106,9 +107,7 @@ def measure(data: Data, seed: int, sizes: str, given: argparse.Namespace) -> dic
     some = long_tailed(data, seed, given.profile)
     assert some.targets is not None
     values = {"train.seed": seed, "train.device": given.device, "sizes": sizes, "n_clusters": 10}
-    values |= {
-        key: json.loads(value) for key, _, value in (each.partition("=") for each in given.set)
-    }
+    values |= parse_settings(given.set)
     preset = "digits" if given.source == "digits" else None
     config = prepare_run(some, Overrides(values, preset)).config
     started = time.perf_counter()

@@ -18,7 +18,6 @@ from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.engine.trainer import Trainer
 from dcdc.metrics.cluster_number import choose_number
 from dcdc.metrics.directions import directions
-from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.prepare.assembly import build_model, build_training, load_pretrained
 from dcdc.prepare.cluster_number import FoundNumber, NumberRange
 from dcdc.prepare.going_on import made_with, require_made_with, require_same_settings
@@ -131,7 +130,7 @@ def _learnt_features(
     begins, phase = trainer.plan.cluster_head_begins()
     trainer.train(to=begins - 1)
     first = trainer.first_epochs()
-    if not isinstance(phase, FrozenHeads):  # which leaves features as they are
+    if phase.trains_backbone:
         trainer.folder = None
         trainer.train(to=begins)
     return training.model.features(_some(images, rows)), first

@@ -157,7 +157,7 @@ def _run(
         raise
     if processes.joined:
         processes.require_same(_what_must_agree(config, image_set, training.model))
-    earlier, stopped_by = 0.0, None
+    stopped_by = None
     trainer = training.trainer
     trainer.made_with = processes.with_barrier(
         lambda: made_with(config, image_set) if folder is not None else {}
@@ -169,18 +169,18 @@ def _run(
 
     can_resume = resume and (folder is not None or processes.joined)
     resumed = can_resume and trainer.resume(accept)
-    if first is not None and folder is not None and not folder.is_new:
-        trainer.take_up(first)  # before the settings say that the number is known
+    has_searched = folder is not None and not folder.is_new and not resume
+    if not has_searched:
         begin()
-    else:
-        begin()
-        if first is not None:
-            trainer.take_up(first)
     if first is not None:
-        earlier = sum(record["seconds"] for record in first.history)
-    if resumed and folder is not None:
+        trainer.take_up(first)
+    if has_searched:
+        begin()  # last: only then do the settings say that the number is known
+    if folder is not None and (resumed or first is not None):
         done = [record for record in folder.read_history() if record["epoch"] <= trainer.epoch]
-        earlier = sum(record["seconds"] for record in done)
+    else:
+        done = trainer.history
+    earlier = sum(record["seconds"] for record in done)
     started = time.perf_counter()
     try:
         trainer.train(keep_finished=keep_finished)

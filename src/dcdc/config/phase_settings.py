@@ -33,6 +33,9 @@ class PhaseSettings:
     is_scored: ClassVar[bool] = True
     """Whether the partition is looked at after its epochs: not where no head has begun."""
 
+    trains_backbone: ClassVar[bool] = True
+    """Whether features change in its epochs."""
+
     reads_vectors: ClassVar[bool] = False
     """Whether it can train on feature vectors, which have no perturbed copies."""
 

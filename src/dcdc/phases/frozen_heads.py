@@ -53,6 +53,7 @@ class FrozenHeads(Phase):
     kind = "frozen_heads"
     label = "heads on frozen features"
     color = "#2b8a3e"
+    trains_backbone = False
 
     epochs: Annotated[int, Range(0)] = 6
     batch_size: Annotated[int | None, BATCH] = 512
