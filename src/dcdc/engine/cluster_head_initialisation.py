@@ -54,6 +54,7 @@ def initialise_by_k_means(
         sizes=sizes,
         outliers=outliers,
         only_look=not model.processes.is_first,
+        device=model.device,
     )
     model.processes.with_barrier(by_first)
     model.processes.broadcast([weight for head in heads for weight in (head.weight, head.bias)])
@@ -70,6 +71,7 @@ def initialise_heads(
     sizes: Sizes = EQUAL,
     outliers: bool = False,
     only_look: bool = False,
+    device: torch.device | None = None,
 ) -> None:
     """Sets each head so that its arg-max is the nearest of K centres of the images' features.
     Where clusters need not be of equal size, or there are `outliers`, centres are not enough: it
@@ -79,7 +81,7 @@ def initialise_heads(
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
     say little about what an image shows. The head sees the lengths all the same, so its arg-max is
     then the nearest centre but for images of unusual length near a border. `only_look` helps to
-    find the features, and leaves the heads to another process.
+    find the features, and leaves the heads to another process. K-Means is on `device`.
     """
     randoms = [np.random.default_rng(seed) for seed in seeds]
     features = features_of(some_rows(n_images, MOST_IMAGES, randoms[0]))
@@ -93,7 +95,7 @@ def initialise_heads(
     n_init = STARTS if len(heads) == 1 else 1
     for head, random in zip(heads, randoms, strict=True):
         seed = int(random.integers(2**31))
-        centres = back(centres_of(points, head.out_features, seed, n_init))
+        centres = back(centres_of(points, head.out_features, seed, n_init, device))
         # -|f - c|^2 / 2 is linear in f up to a part that all clusters share.
         middle = centres.mean(axis=0)
         weight = centres - middle

@@ -5,31 +5,49 @@ Shapes: N images, D numbers of each, K clusters.
 
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dcdc.runtime.library_threads import library_threads
+
+if TYPE_CHECKING:  # two seconds that a page of a finished run does without
+    import torch
 
 MOST_DIRECTIONS = 64
 """Of unit features, in which their K-Means looks: the same centres in a tenth of the time."""
 STARTS = 20
 """Of K-Means for one head. Several heads have one start each: they are to differ, and the loss
 chooses among them later."""
-_BALANCED_ROUNDS, _SINKHORN_ROUNDS = 20, 20
-_SOFTNESS = 0.05
+BALANCED_ROUNDS, SINKHORN_ROUNDS = 20, 20
+SOFTNESS = 0.05
 """Of shares: a cosine that is so much lower has a third of the share."""
 
 
 def k_means_centres(
-    features: np.ndarray, n_clusters: int, seed: int, n_init: int = STARTS
+    features: np.ndarray,
+    n_clusters: int,
+    seed: int,
+    n_init: int = STARTS,
+    device: "torch.device | None" = None,
 ) -> np.ndarray:
     """K x D of unit features, or of features whose directions count."""
     points, back = reduced_points(features, spherical=True)
-    return back(centres_of(points, n_clusters, seed, n_init))
+    return back(centres_of(points, n_clusters, seed, n_init, device))
 
 
-def centres_of(points: np.ndarray, n_clusters: int, seed: int, n_init: int) -> np.ndarray:
-    """K x D, by K-Means."""
+def centres_of(
+    points: np.ndarray,
+    n_clusters: int,
+    seed: int,
+    n_init: int,
+    device: "torch.device | None" = None,
+) -> np.ndarray:
+    """K x D, by K-Means: on a GPU, where `device` is one."""
+    if device is not None and device.type == "cuda":
+        from dcdc.engine.device_k_means import device_k_means
+
+        return device_k_means(points, n_clusters, seed, n_init, device)
     from sklearn.cluster import KMeans  # two seconds that most runs do not need
     from sklearn.exceptions import ConvergenceWarning
 
@@ -67,16 +85,23 @@ def some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarr
     return np.sort(random.choice(n_images, most, replace=False))
 
 
-def balanced_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def balanced_centres(
+    points: np.ndarray, centres: np.ndarray, device: "torch.device | None" = None
+) -> np.ndarray:
     """K x D of length 1: K-Means by cosine whose clusters all have the same size, from `centres`.
 
     Each round shares the images (N x D, of length 1) out evenly, by optimal transport with
     entropy (Sinkhorn's iteration), as self-labelling does (Asano et al., 2020). Plain K-Means
     leaves images that are like nothing in particular to one cluster, which then is too large.
+    On a GPU, where `device` is one.
     """
+    if device is not None and device.type == "cuda":
+        from dcdc.engine.device_k_means import device_balanced_centres
+
+        return device_balanced_centres(points, centres, device)
     found = _unit(centres)
     with library_threads():
-        for _ in range(_BALANCED_ROUNDS):
+        for _ in range(BALANCED_ROUNDS):
             found = _unit(_even_shares(points @ found.T).T @ points)
     return found
 
@@ -84,8 +109,8 @@ def balanced_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 def _even_shares(cosines: np.ndarray) -> np.ndarray:
     """N x K: of each image in each cluster; rows sum to 1, columns to about N / K."""
     away = (cosines - cosines.max(axis=1, keepdims=True)).astype(np.float64)
-    shares = np.exp(away / _SOFTNESS)
-    for _ in range(_SINKHORN_ROUNDS):
+    shares = np.exp(away / SOFTNESS)
+    for _ in range(SINKHORN_ROUNDS):
         shares /= np.maximum(shares.sum(axis=0), 1e-300)
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     return np.asarray(shares.astype(cosines.dtype))

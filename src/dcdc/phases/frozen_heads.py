@@ -175,9 +175,9 @@ class FrozenHeadsPart(nn.Module):
         for number in range(n_heads):
             if number % 2 == 0:
                 drawn = int(random.integers(2**31))
-                centres = k_means_centres(points, n_clusters, drawn, n_init=1)
+                centres = k_means_centres(points, n_clusters, drawn, 1, self.weight.device)
             else:
-                centres = balanced_centres(points, centres)
+                centres = balanced_centres(points, centres, self.weight.device)
             start = F.normalize(torch.from_numpy(centres).float(), dim=1)
             self.weight[number].copy_(SHARPNESS * start)
         self.bias.zero_()
