@@ -17,7 +17,7 @@ from dcdc.config import with_values
 from dcdc.data import ImageSet, from_arrays, load_digits
 from dcdc.engine.observer import SilentObserver
 from dcdc.prepare.assembly import build_training
-from dcdc.prepare.presets import preset
+from dcdc.prepare.presets import CIFAR_MEAN, CIFAR_STD, preset
 from dcdc.prepare.resolve import resolve
 
 FOLDER = Path(__file__).parent
@@ -54,9 +54,10 @@ SHORT_STEPS = {
         "self_label.threshold": 0.8,
         "self_label.learning_rate": 3e-5,
     },
-    "cifar100-20": {
-        "n_clusters": 10,
+    "stl10": {
         "data.size": 8,
+        "network.mean": CIFAR_MEAN,
+        "network.std": CIFAR_STD,
         "augment.resize_to": 10,
         "network.backbone": "small",
         "network.over_clusters": 20,
@@ -75,7 +76,7 @@ SHORT_STEPS = {
     },
 }
 """Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10` and
-`cifar100-20`, our recipes for photos, have every other phase, neighbours as partners and strong
+`stl10`, our recipes for photos, have every other phase, neighbours as partners and strong
 copies. Their backbone is the small one here, so that they take seconds."""
 
 

@@ -1,5 +1,7 @@
 """The presets against the paper's tables, spelled out once more."""
 
+from dataclasses import replace
+
 import pytest
 
 from dcdc.errors import InputError
@@ -53,15 +55,21 @@ def test_our_recipe_shares_the_papers_images_and_clusters(name):
     assert (ours.network.mean, ours.network.std) == (theirs.network.mean, theirs.network.std)
 
 
-def test_cifar10_has_features_a_head_on_them_and_self_labels_over_whole_images():
-    ours = preset("cifar10")
+@pytest.mark.parametrize("name", ["cifar10", "cifar10-fast", "cifar100-20"])
+def test_cifars_have_features_a_head_on_them_and_self_labels_over_whole_images(name):
+    ours = preset(name)
     assert ours.phase_names == ("discriminate", "frozen_heads", "self_label")
     assert ours.augment.resize_to == 0
 
 
-@pytest.mark.parametrize("name", ["cifar100-20", "stl10"])
-def test_the_others_have_both_views_over_features_by_contrast(name):
-    ours = preset(name)
+def test_the_fast_preset_is_cifar10s_with_fewer_epochs():
+    fast, ours = preset("cifar10-fast"), preset("cifar10")
+    assert replace(fast, phases=ours.phases) == ours
+    assert fast.epochs < ours.epochs / 2
+
+
+def test_stl10_has_both_views_over_features_by_contrast():
+    ours = preset("stl10")
     heads = heads_of(ours)
     assert (heads.sample_weight, heads.class_weight, heads.loss) == (1, 1, "dcdc")
     assert ours.phase_names == ("contrast", "heads", "self_label")

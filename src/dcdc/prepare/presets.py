@@ -55,21 +55,28 @@ def _paper(
     )
 
 
-def _our_cifar10() -> RunConfig:
+def _by_discrimination(
+    n_clusters: int, *, epochs: int, self_label_epochs: int, self_label_rate: float
+) -> RunConfig:
     """Features come by cluster discrimination. The two views fit a cluster head to them, with near
     neighbours as copies. Then what the head is sure of teaches the network the rest: it answers for
     whole images, and learns from strong copies."""
     return RunConfig(
-        n_clusters=10,
+        n_clusters=n_clusters,
         data=DataConfig(size=32),
         network=NetworkConfig(
             backbone="resnet18-unpooled", over_clusters=0, mean=CIFAR_MEAN, std=CIFAR_STD
         ),
         augment=replace(PAPER_AUGMENT, crop_scale=(0.3, 1.0), saturation=0.2, hue=0.1),
         phases=(
-            Discriminate(epochs=400),
+            Discriminate(epochs=epochs),
             FrozenHeads(),
-            SelfLabel(epochs=60, threshold=0.95, learning_rate=3e-4, copies="strong"),
+            SelfLabel(
+                epochs=self_label_epochs,
+                threshold=0.95,
+                learning_rate=self_label_rate,
+                copies="strong",
+            ),
         ),
         train=TrainConfig(evaluate_every=5),
     )
@@ -125,17 +132,10 @@ PRESETS: dict[str, RunConfig] = {
         ),
         train=TrainConfig(threads=1, checkpoint_every=5),
     ),
-    "cifar10": _our_cifar10(),
-    # By the recipe of `cifar10` one cluster of 20 stays empty, and ACC is .435 instead of .445.
-    "cifar100-20": our_recipe(
-        20,
-        size=32,
-        resize_to=40,
-        backbone="resnet18-unpooled",
-        contrast_epochs=200,
-        mean=CIFAR_MEAN,
-        std=CIFAR_STD,
-    ),
+    # Its figures in docs/ are of this rate; on features of 120 epochs 1e-4 is better by .01 of ACC.
+    "cifar10": _by_discrimination(10, epochs=400, self_label_epochs=60, self_label_rate=3e-4),
+    "cifar10-fast": _by_discrimination(10, epochs=120, self_label_epochs=30, self_label_rate=1e-4),
+    "cifar100-20": _by_discrimination(20, epochs=400, self_label_epochs=60, self_label_rate=1e-4),
     # The figures in docs/ are of `stl10@train+test`: by its plain name the set brings 100,000
     # unlabelled images, and features by contrast then take 8.5 times as many steps.
     "stl10": our_recipe(
