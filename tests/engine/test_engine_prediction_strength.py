@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dcdc.engine.prediction_strength import prediction_strengths
-from dcdc.metrics.cluster_number import SURE, choose_number, share_of_pairs
+from dcdc.metrics.cluster_number import SURE, choose_number, prominence, share_of_pairs
 
 
 def clouds(n_clouds: int, n_points: int = 300, deviation: float = 0.5, seed: int = 0) -> np.ndarray:
@@ -58,8 +58,31 @@ def test_the_last_sure_peak_is_taken_and_the_others_are_named():
     assert choose_number(strengths, lowest=2).runners_up == (2, 7)
 
 
-def test_without_a_sure_peak_the_highest_is_taken_and_said_to_be_unsettled():
+def test_without_a_sure_peak_one_is_taken_all_the_same_and_said_to_be_unsettled():
     found = choose_number({2: 0.97, 3: 0.9, 4: 0.4, 5: 0.46, 6: 0.3, 7: 0.33, 8: 0.2}, lowest=3)
     assert (found.number, found.is_settled) == (5, False)
     falling = choose_number({2: 0.9, 3: 0.85, 4: 0.5, 5: 0.3}, lowest=3)
     assert (falling.number, falling.is_settled) == (3, False)
+
+
+def test_of_peaks_that_are_not_sure_the_one_that_stands_out_is_taken_not_the_highest():
+    """As CIFAR-10's own features have them: five groups of classes, and ten classes."""
+    curve = (0.97, 0.86, 0.64, 0.72, 0.54, 0.57, 0.51, 0.48, 0.63, 0.48, 0.34, 0.30, 0.35)
+    strengths = dict(enumerate(curve, start=2))
+    found = choose_number(strengths, lowest=3)
+    assert (found.number, found.is_settled) == (10, False)
+    assert found.runners_up[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("number", "height"),
+    [
+        (3, 0.9 - 0.2),  # the highest: down to the higher of the lowest values on both sides
+        (5, 0.5 - 0.3),  # to the left it falls to .3 before 3 is above it
+        (7, 0.3 - 0.2),  # to the left it falls to .2 before 5 is above it, to the right to .1
+        (4, 0.0),  # no peak
+    ],
+)
+def test_prominence_is_how_far_the_curve_falls_on_both_sides(number, height):
+    strengths = {2: 0.2, 3: 0.9, 4: 0.3, 5: 0.5, 6: 0.2, 7: 0.3, 8: 0.1}
+    assert prominence(strengths, number) == pytest.approx(height)

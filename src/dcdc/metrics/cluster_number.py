@@ -20,15 +20,16 @@ class ClusterNumber:
     strengths: Mapping[int, float]
     """By number of clusters, 1 at best."""
     is_settled: bool
-    """Whether the images settle it; else it is the best of a flat curve."""
+    """Whether the images settle it; else it is what stands out most from a curve that is low."""
     runners_up: tuple[int, ...]
     """Other peaks of the curve, the highest first."""
 
 
 def choose_number(strengths: Mapping[int, float], lowest: int) -> ClusterNumber:
-    """Not below `lowest`: of the peaks that are sure the one with the most clusters, or the highest
-    peak where none is. Fewer clusters than there are may be sure, too: of clusters that are alike,
-    several make one. More never are."""
+    """Not below `lowest`: of the peaks that are sure the one with the most clusters, or the most
+    prominent peak where none is. Fewer clusters than there are may be sure, too: of clusters that
+    are alike, several make one. More never are. Strengths fall as numbers grow, whatever the images
+    show, so of peaks that are not sure the highest would favour few clusters."""
     peaks = [
         number
         for number, strength in strengths.items()
@@ -38,9 +39,26 @@ def choose_number(strengths: Mapping[int, float], lowest: int) -> ClusterNumber:
     ]
     by_height = sorted(peaks, key=strengths.__getitem__, reverse=True)
     sure = [number for number in peaks if strengths[number] >= SURE]
-    chosen = max(sure) if sure else (by_height or [lowest])[0]
+    prominent = max(by_height, key=lambda number: prominence(strengths, number), default=lowest)
+    chosen = max(sure) if sure else prominent
     others = tuple(number for number in by_height if number != chosen)
     return ClusterNumber(chosen, dict(strengths), bool(sure), others)
+
+
+def prominence(strengths: Mapping[int, float], number: int) -> float:
+    """How far the curve falls from the strength of `number`, on both sides, before it rises above
+    it or ends."""
+    return strengths[number] - max(
+        _lowest_before_higher(strengths, number, step) for step in (-1, 1)
+    )
+
+
+def _lowest_before_higher(strengths: Mapping[int, float], number: int, step: int) -> float:
+    lowest, other = strengths[number], number + step
+    while strengths.get(other, np.inf) <= strengths[number]:
+        lowest = min(lowest, strengths[other])
+        other += step
+    return lowest
 
 
 def share_of_pairs(own: NDArray[np.integer], other: NDArray[np.integer], number: int) -> float:
