@@ -29,8 +29,10 @@ def by_sorting(rows: np.ndarray, k: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("k", [1, 3, 22])
 @pytest.mark.parametrize("chunk", [1, 7, 23, 2048])  # 23 images: cut evenly, unevenly, not at all
-def test_the_nearest_come_first_and_nobody_is_their_own(k, chunk, monkeypatch):
+@pytest.mark.parametrize("columns", [1, 5, 22, 23, 2048])
+def test_the_nearest_come_first_and_nobody_is_their_own(k, chunk, columns, monkeypatch):
     monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", chunk)
+    monkeypatch.setattr("dcdc.engine.neighbours._COLUMNS", columns)
     rows = features(23)
     found = nearest_neighbours(rows, k, CPU)
     assert (found.shape, found.dtype, found.device) == ((23, k), torch.int64, CPU)
@@ -95,8 +97,12 @@ def test_partners_are_drawn_image_by_image_and_follow_from_the_generator():
 
 
 @pytest.mark.parametrize("chunk", [4, 6, 2048])  # cut among the answered, at their end, not at all
-def test_answered_images_have_theirs_among_themselves_and_extra_ones_among_all(chunk, monkeypatch):
+@pytest.mark.parametrize("columns", [4, 6, 2048])
+def test_answered_images_have_theirs_among_themselves_and_extra_ones_among_all(
+    chunk, columns, monkeypatch
+):
     monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", chunk)
+    monkeypatch.setattr("dcdc.engine.neighbours._COLUMNS", columns)
     rows = features(15)
     found = nearest_neighbours(rows, 3, CPU, n_answered=6).tolist()
     assert found[:6] == by_sorting(rows[:6], 3)

@@ -13,10 +13,12 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.heads import EMPTY
 
 _CHUNK = 2048
+_COLUMNS = 2**17
+"""Images that a chunk is compared with at a time: a tile of affinities takes a gigabyte."""
 _FEATURES_AT_ONCE = 16 * _CHUNK
 _AXES = 64
-MOST_CANDIDATES = {"cpu": 25_000, "cuda": 100_000, "mps": 25_000}
-"""Images among which the neighbours of more images are looked for."""
+MOST_CANDIDATES = {"cpu": 25_000, "cuda": 1_500_000, "mps": 25_000}
+"""Images among which the neighbours of more images are looked for: all of them up to so many."""
 
 
 def find_neighbours(
@@ -92,13 +94,27 @@ def nearest_neighbours(
     if not 1 <= k < n_answered:
         raise ValueError(f"{n_answered} images do not have {k} neighbours each")
     rows = _directions(features, device)
-    found = []
-    for start in range(0, len(rows), _CHUNK):
-        affinity = rows[start : start + _CHUNK] @ rows.T
-        affinity.diagonal(start).fill_(-torch.inf)  # no image is its own neighbour
-        affinity[: max(0, n_answered - start), n_answered:] = -torch.inf
-        found.append(affinity.topk(k, dim=1).indices.cpu())
-    return torch.cat(found)
+    chunks = range(0, len(rows), _CHUNK)
+    return torch.cat([_nearest_of_chunk(rows, start, k, n_answered).cpu() for start in chunks])
+
+
+def _nearest_of_chunk(rows: Tensor, start: int, k: int, n_answered: int) -> Tensor:
+    """n x k, of the n images from number `start` on; of each tile of others the k nearest, and the
+    nearest of those."""
+    chunk = rows[start : start + _CHUNK]
+    near: list[Tensor] = []
+    numbers: list[Tensor] = []
+    for first in range(0, len(rows), _COLUMNS):
+        affinity = chunk @ rows[first : first + _COLUMNS].T
+        affinity.diagonal(start - first).fill_(-torch.inf)  # no image is its own neighbour
+        affinity[: max(0, n_answered - start), max(0, n_answered - first) :] = -torch.inf
+        best = affinity.topk(min(k, affinity.shape[1]), dim=1)
+        near.append(best.values)
+        numbers.append(best.indices + first)
+    if len(near) == 1:
+        return numbers[0]
+    place = torch.cat(near, dim=1).topk(k, dim=1).indices
+    return torch.cat(numbers, dim=1).gather(1, place)
 
 
 def choose_partners(batches: Tensor, neighbours: Tensor, generator: torch.Generator) -> Tensor:
