@@ -88,7 +88,7 @@ class DCDC(
         0..1 where all floats are.
     n_init : trainings, each from another seed; `n_init_criterion` chooses one without labels:
         "loss" (of the cluster head, on perturbations of its own), "agreement" (with the other
-        partitions) or "confidence".
+        partitions) or "confidence". Phases of features alone are trained once for all.
     warm_start : `fit` goes on from the weights of the last one, for `epochs` more.
     device : "auto", "cpu", "cuda" or "mps".
     n_jobs : processes for several `n_init` on a CPU; otherwise without meaning.

@@ -22,7 +22,8 @@ from dcdc.estimator.settings import restart_seed
 from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import adjusted_rand_index
-from dcdc.prepare.assembly import build_model, held_out_loss_of
+from dcdc.prepare.assembly import build_model, build_training, held_out_loss_of
+from dcdc.prepare.resolve import resolve
 from dcdc.run import RunResult, run
 from dcdc.runtime.device import cpu_threads, is_available, pick_device
 
@@ -108,9 +109,20 @@ def train_all(
     first: FirstEpochs | None = None,
 ) -> list[Fitted]:
     """One after the other, or on a CPU in processes, to which a module as `backbone` is sent;
-    Ctrl-C leaves those that are finished. `first` are epochs of the first of them."""
+    Ctrl-C leaves those that are finished. `first` are epochs of the first of them.
+
+    Phases of features alone are trained once: the heads then start from several seeds on the same
+    features."""
+    n_shared = _epochs_of_features(config)
+    if n_init > 1 and n_shared and first is None:
+        first = _features_once(config, image_set, n_shared, verbose)
     how: list[dict[str, Any]] = [
-        {"number": number, "n_init": n_init, "first": None if number else first, "verbose": verbose}
+        {
+            "number": number,
+            "n_init": n_init,
+            "first": first if number == 0 or n_shared else None,
+            "verbose": verbose,
+        }
         for number in range(n_init)
     ]
     if n_jobs not in (None, 1) and n_init > 1 and pick_device(config.train.device).type == "cpu":
@@ -133,6 +145,24 @@ def train_all(
         if fitted.stopped_by:
             return found
     return found
+
+
+def _epochs_of_features(config: RunConfig) -> int:
+    """Of the phases before the first that trains a head."""
+    phases = config.active_phases.values()
+    first_head = next((i for i, phase in enumerate(phases) if phase.is_scored), 0)
+    return sum(phase.epochs for phase in list(phases)[:first_head])
+
+
+def _features_once(
+    config: RunConfig, image_set: Data, n_epochs: int, verbose: int | None
+) -> FirstEpochs:
+    with watching(verbose, "DCDC, features") as observer, in_python_words():
+        config = resolve(config, image_set)
+        with cpu_threads(config.train.threads):
+            trainer = build_training(config, image_set, observer, None).trainer
+            trainer.train(to=n_epochs)
+            return trainer.first_epochs()
 
 
 def _train_elsewhere(backbone: Any, config: RunConfig, image_set: Data, **how: Any) -> Fitted:
