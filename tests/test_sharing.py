@@ -318,7 +318,7 @@ def test_the_hubs_own_reader_takes_the_card(saved):
 
 
 def test_a_folder_here_goes_before_the_hub(saved, tiny_set, monkeypatch):
-    monkeypatch.setattr("dcdc.run.fetch_folder", lambda *_: pytest.fail("asked the hub"))
+    monkeypatch.setattr("dcdc.run.loading.fetch_folder", lambda *_: pytest.fail("asked the hub"))
     assert dcdc.from_pretrained(saved, "cpu").predict(tiny_set.images).shape == (48,)
 
 

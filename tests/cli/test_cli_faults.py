@@ -81,7 +81,7 @@ def test_ctrl_c_after_training_says_how_to_go_on(dcdc, tiny_file, tiny_flags, mo
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dcdc.run._write_results", interrupted)
+    monkeypatch.setattr("dcdc.run.training.write_results", interrupted)
     code, _, err = dcdc("fit", tiny_file, *tiny_flags, "--quiet", "--run", "run")
     assert code == 130
     assert err == "dcdc: interrupted; go on with: dcdc fit --run run --resume\n"

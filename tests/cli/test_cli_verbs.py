@@ -266,20 +266,13 @@ def test_presets_are_listed_and_shown(dcdc):
     assert "heads.temperature = 0.5" in out
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_a_recipe_that_the_machine_cannot_bear_is_passed_over_aloud(
-    tiny_config, tiny_set, capfd, quiet
-):
-    from dcdc.cli.fit import _announce, _Manner
+def test_a_recipe_that_the_machine_cannot_bear_is_passed_over_aloud(tiny_config, tiny_set, capfd):
+    from dcdc.cli.fit_announcement import announce
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.prepare.resolve import resolve
-    from dcdc.runtime.processes import ALONE
 
-    prepared = Prepared(resolve(tiny_config, tiny_set), tiny_set, None, "cifar10")
-    _announce(prepared, _Manner(quiet, {}, tensorboard=False, report=False, processes=ALONE))
-    said = capfd.readouterr().err
-    assert ("made for a GPU: ask for it by --preset cifar10" in said) is not quiet
-    assert bool(said) is not quiet
+    announce(Prepared(resolve(tiny_config, tiny_set), tiny_set, None, "cifar10"), 1)
+    assert "made for a GPU: ask for it by --preset cifar10" in capfd.readouterr().err
 
 
 def test_resume_of_a_finished_run_trains_nothing_more(dcdc, finished, tiny_file, tiny_flags):

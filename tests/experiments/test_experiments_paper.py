@@ -135,7 +135,7 @@ def test_a_command_typed_alone_gives_the_same_config(name, monkeypatch):
     def note(source, path, overrides, *_, **_flags):
         started.append((source, path, overrides.alone()))
 
-    monkeypatch.setattr(sys.modules["dcdc.cli.fit"], "_start", note)
+    monkeypatch.setattr(sys.modules["dcdc.cli.fit"], "start_run", note)
     options = {
         "epochs": 30,
         "device": "cpu",
