@@ -14,7 +14,8 @@ pytestmark = [
 def test_every_phase_is_captured_and_measured():
     case = build_case("cifar10", {"train.device": "cuda"}, [])
     rows = list(measure(Session([case], PARTS, torch.device("cuda"), 0.2), lambda _: None))
-    assert [row.measured.copies for row in rows if row.part == "steps"] == [1024] * 3
+    # Two copies of 256 images, none over frozen features, two of 512.
+    assert [row.measured.copies for row in rows if row.part == "steps"] == [512, 0, 1024]
     for row in rows:
         assert row.not_possible is None, row
         assert row.measured.timing.n_blocks == 7

@@ -5,6 +5,8 @@ import sys
 import pytest
 import torch
 
+from dcdc.engine.optimiser import Adam, Sgd
+from dcdc.networks import convolution
 from dcdc.networks.convolution import Convolution, WeightGradientStream, weight_gradients_on
 
 
@@ -70,6 +72,55 @@ def test_a_layer_used_twice_sums_its_gradients():
     torch.testing.assert_close(
         gradients(both, images, WeightGradientStream())[2], gradients(both, images)[2]
     )
+
+
+@pytest.mark.parametrize("at_once", [1, 300, 10_000])
+@pytest.mark.parametrize("twice", [False, True])
+def test_weights_that_are_updated_early_end_as_those_that_wait(monkeypatch, at_once, twice):
+    """After a step, and after another that reads what the first has written."""
+    monkeypatch.setattr(convolution, "_UPDATED_AT_ONCE", at_once)
+
+    def trained(early):
+        torch.manual_seed(0)
+        layers = [Convolution(3, 8, 3), Convolution(8, 8, 3), Convolution(8, 4, 1)]
+        if twice:
+            layers.insert(1, layers[1])
+        optimiser = Adam([layer.weight for layer in dict.fromkeys(layers)], 0.01)
+        parts = []
+
+        def update(weights):
+            parts.append(len(weights))
+            optimiser.step_early(weights)
+
+        for _ in range(2):
+            optimiser.zero_grad()
+            out = torch.randn(5, 3, 9, 9)
+            with (
+                torch.autocast("cpu", dtype=torch.bfloat16),
+                weight_gradients_on(
+                    torch.nn.ModuleList(layers), WeightGradientStream(), update if early else None
+                ),
+            ):
+                for layer in layers:
+                    out = layer(out).relu()
+                out.square().sum().backward()
+            optimiser.step()
+        return [weight.detach() for weight in optimiser.parameters], parts
+
+    early, parts = trained(early=True)
+    late, _ = trained(early=False)
+    assert all(map(torch.equal, early, late))
+    assert parts == {1: [1, 1, 1] * 2, 300: [2] * 2, 10_000: []}[at_once]
+
+
+def test_in_full_precision_no_weight_is_updated_early(monkeypatch, layers):
+    """The gradient of the layer's input still reads it."""
+    monkeypatch.setattr(convolution, "_UPDATED_AT_ONCE", 1)
+    with weight_gradients_on(
+        torch.nn.ModuleList(layers), WeightGradientStream(), lambda _: pytest.fail("too early")
+    ):
+        layers[0](torch.randn(2, 3, 8, 8)).sum().backward()
+    assert layers[0].weight.grad is not None
 
 
 def test_outside_the_block_and_without_gradients_it_is_plain(layers):
@@ -158,3 +209,32 @@ def test_on_two_streams_the_gradients_are_the_same():
             plain = gradients(layers, images)
         for left, right in zip(ours, plain, strict=True):
             torch.testing.assert_close(left, right, rtol=2e-2, atol=2e-2 * right.abs().max().item())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_two_streams_weights_that_are_updated_early_end_as_those_that_wait(monkeypatch):
+    """Nothing on the first stream still reads them; what was wrong would grow step by step."""
+    monkeypatch.setattr(convolution, "_UPDATED_AT_ONCE", 80_000)  # two layers
+
+    def trained(early):
+        torch.manual_seed(0)
+        layers = [Convolution(64, 64, 3).cuda() for _ in range(6)]
+        optimiser = Sgd([layer.weight for layer in layers], 1e-3, fused=True)
+        stream = WeightGradientStream(torch.cuda.Stream())
+        update = optimiser.step_early if early else None
+        for _ in range(20):
+            optimiser.zero_grad()
+            out = torch.randn(100, 64, 17, 17, device="cuda")
+            with (
+                torch.autocast("cuda", dtype=torch.bfloat16),
+                weight_gradients_on(torch.nn.ModuleList(layers), stream, update),
+            ):
+                for layer in layers:
+                    out = layer(out).relu()
+                out.float().square().mean().backward()
+            optimiser.step()
+        return torch.stack([layer.weight.detach() for layer in layers])
+
+    early, late = trained(early=True), trained(early=False)
+    torch.testing.assert_close(early, late, rtol=1e-2, atol=1e-3 * late.abs().max().item())

@@ -5,6 +5,7 @@ that a streamed store fills. Everything it touches keeps its place in memory: we
 state, learning rate (a tensor), the generator's offset.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from dcdc.engine.optimiser import Optimiser
 from dcdc.engine.step import EagerStep
+from dcdc.runtime.kernels_ahead import build_kernels_of
 
 _WARM_UPS = 3  # the first finds algorithms, the second makes the optimiser's state
 
@@ -83,8 +85,14 @@ class CapturedStep:
             terms.update(self._train(heads))
 
         try:
-            with unchanged(self.eager):
-                graph = self._capture(step, self.generator)
+            with warnings.catch_warnings():
+                # It warms up on a stream of its own, of which torch 2.11 complains.
+                warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
+                if self.generator.device.type == "cuda":
+                    with unchanged(self.eager):
+                        build_kernels_of(step)
+                with unchanged(self.eager):
+                    graph = self._capture(step, self.generator)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
             reason = str(error).splitlines()[0]
             self._warn(f"the step cannot be captured, so it runs eagerly and slower: {reason}")

@@ -38,8 +38,10 @@ class Optimiser(ABC):
         """Of the parameters that have had a gradient."""
         self.fused = fused
         self.slower, self.factor = {id(parameter) for parameter in slower}, factor
+        self._moved: set[int] = set()
 
     def zero_grad(self) -> None:
+        self._moved.clear()
         for parameter in self.parameters:
             parameter.grad = None
 
@@ -59,8 +61,22 @@ class Optimiser(ABC):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Parameters without a gradient are left alone."""
-        moving = [parameter for parameter in self.parameters if parameter.grad is not None]
+        """Parameters without a gradient are left alone, and those that were moved before."""
+        self._move_all(
+            parameter
+            for parameter in self.parameters
+            if parameter.grad is not None and id(parameter) not in self._moved
+        )
+        self._moved.clear()
+
+    @torch.no_grad()
+    def step_early(self, parameters: list[nn.Parameter]) -> None:
+        """Of some parameters, which have their gradients; `step` then moves the others."""
+        self._move_all(parameters)
+        self._moved.update(map(id, parameters))
+
+    def _move_all(self, parameters: Iterable[nn.Parameter]) -> None:
+        moving = list(parameters)
         slower = [parameter for parameter in moving if id(parameter) in self.slower]
         self._move([parameter for parameter in moving if id(parameter) not in self.slower], self.lr)
         if slower:

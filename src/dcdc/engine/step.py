@@ -73,4 +73,6 @@ class EagerStep:
     def _on_gradient_stream(self) -> AbstractContextManager[object]:
         if self.gradient_stream is None:
             return nullcontext()
-        return weight_gradients_on(self.network, self.gradient_stream)
+        aside = self.gradient_stream.stream is not None and self.share is None
+        update = self.optimiser.step_early if aside else None
+        return weight_gradients_on(self.network, self.gradient_stream, update)

@@ -2,10 +2,12 @@
 
 Nothing waits for a weight's gradient until the optimiser, while the gradient of the input is what
 the layer below waits for. On a GPU the two run at the same time, on two streams, and the small
-layers of a deep backbone together fill a chip that each alone leaves half idle.
+layers of a deep backbone together fill a chip that each alone leaves half idle. The optimiser's
+step of the weights whose gradients are there goes there, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -16,6 +18,11 @@ from torch.autograd.function import once_differentiable
 _DILATION, _OUTPUT_PADDING, _CONV_GROUPS = (1, 1), (0, 0), 1
 _WIDEST_BLOCK = 16
 """Channels that oneDNN takes at a time on a processor with AVX-512; 8 with AVX2."""
+_UPDATED_AT_ONCE = 4_000_000
+"""Weights, at least. The optimiser takes many at once faster than one by one."""
+
+Update = Callable[[list[nn.Parameter]], None]
+"""The optimiser's step of some weights, whose gradients are in place."""
 
 
 class WeightGradientStream:
@@ -31,6 +38,8 @@ class WeightGradientStream:
         self._layers: list[Convolution] = []
         self._in_product: dict[Convolution, Tensor] = {}
         self._gradients: list[tuple[Convolution, Tensor]] = []
+        self._update: Update | None = None
+        self._awaited: Counter[Convolution] = Counter()
 
     @classmethod
     def on(cls, device: torch.device) -> "WeightGradientStream":
@@ -44,9 +53,10 @@ class WeightGradientStream:
         self.stream.wait_stream(torch.cuda.current_stream())
         return torch.cuda.stream(self.stream)
 
-    def begin(self, layers: "Sequence[Convolution]") -> None:
-        """Until `join`, during which no weight of theirs may change, it serves these."""
-        self._layers = list(layers)
+    def begin(self, layers: "Sequence[Convolution]", update: Update | None = None) -> None:
+        """Until `join`, during which nobody else may change a weight of theirs, it serves these."""
+        self._layers, self._update = list(layers), update
+        self._awaited.clear()
         for layer in layers:
             layer.gradient_stream = self
 
@@ -62,9 +72,21 @@ class WeightGradientStream:
             self._in_product = dict(zip(self._layers, turned, strict=True))
         return self._in_product[layer]
 
+    def expect(self, layer: "Convolution") -> None:
+        """One gradient more of its weight is to come."""
+        self._awaited[layer] += 1
+
     def take(self, layer: "Convolution", gradient: Tensor) -> None:
         """Keeps the weight's gradient until `join`: autograd would touch it too early."""
         self._gradients.append((layer, gradient))
+        self._awaited[layer] -= 1
+        if self._update is None or not self._in_product:  # weights in their own precision are read
+            return
+        whole = {layer for layer, _ in self._gradients if self._awaited[layer] == 0}
+        if sum(layer.weight.numel() for layer in whole) >= _UPDATED_AT_ONCE:
+            self._place([taken for taken in self._gradients if taken[0] in whole])
+            self._gradients = [taken for taken in self._gradients if taken[0] not in whole]
+            self._update([layer.weight for layer in self._layers if layer in whole])
 
     def join(self) -> None:
         """What follows waits for the second stream, and every gradient is in its place."""
@@ -73,25 +95,26 @@ class WeightGradientStream:
         if self.stream is not None and self._in_use:
             torch.cuda.current_stream().wait_stream(self.stream)
         self._in_use.clear()
-        for layer, gradient in self._in_precision_of_weights():
+        self._place(self._gradients)
+        self._layers, self._in_product, self._gradients, self._update = [], {}, [], None
+
+    def _place(self, taken: "list[tuple[Convolution, Tensor]]") -> None:
+        """Where the optimiser looks for them, in the precision of the weights."""
+        layers, gradients = [layer for layer, _ in taken], [gradient for _, gradient in taken]
+        precision = layers[0].weight.dtype if layers else None
+        if any(gradient.dtype != precision for gradient in gradients):
+            turned = [torch.empty_like(gradient, dtype=precision) for gradient in gradients]
+            torch._foreach_copy_(turned, gradients)
+            gradients = turned
+        for layer, gradient in zip(layers, gradients, strict=True):
             held = layer.weight.grad
             layer.weight.grad = gradient if held is None else held + gradient
-        self._layers, self._in_product, self._gradients = [], {}, []
-
-    def _in_precision_of_weights(self) -> "list[tuple[Convolution, Tensor]]":
-        layers = [layer for layer, _ in self._gradients]
-        gradients = [gradient for _, gradient in self._gradients]
-        precision = layers[0].weight.dtype if layers else None
-        if all(gradient.dtype == precision for gradient in gradients):
-            return self._gradients
-        turned = [torch.empty_like(gradient, dtype=precision) for gradient in gradients]
-        torch._foreach_copy_(turned, gradients)
-        return list(zip(layers, turned, strict=True))
 
 
 class Convolution(nn.Conv2d):
     """As nn.Conv2d, without bias; `weight_gradients_on` says when it differs."""
 
+    weight: nn.Parameter
     gradient_stream: WeightGradientStream | None = None
 
     def __init__(self, in_channels: int, out_channels: int, side: int, stride: int = 1) -> None:
@@ -101,6 +124,8 @@ class Convolution(nn.Conv2d):
         x, stride = self._safely_strided(x)
         if self.gradient_stream is None:
             return torch.conv2d(x, self.weight, None, stride, self.padding)
+        if torch.is_grad_enabled():
+            self.gradient_stream.expect(self)
         return _StreamedConvolution.apply(x, self.weight, self, stride)  # type: ignore[no-any-return, no-untyped-call]
 
     def _safely_strided(self, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
@@ -119,9 +144,13 @@ class Convolution(nn.Conv2d):
 
 
 @contextmanager
-def weight_gradients_on(network: nn.Module, stream: WeightGradientStream) -> Iterator[None]:
-    """For the forward and the backward pass; at its end every gradient is there."""
-    stream.begin([layer for layer in network.modules() if isinstance(layer, Convolution)])
+def weight_gradients_on(
+    network: nn.Module, stream: WeightGradientStream, update: Update | None = None
+) -> Iterator[None]:
+    """For the forward and the backward pass; at its end every gradient is there. By `update`
+    weights may be changed as soon as theirs are."""
+    layers = [layer for layer in network.modules() if isinstance(layer, Convolution)]
+    stream.begin(layers, update)
     try:
         yield
     finally:

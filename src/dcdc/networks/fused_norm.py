@@ -41,6 +41,7 @@ from dcdc.networks.shared_norm import (
     share_sums_between,
 )
 from dcdc.runtime.device import can_build
+from dcdc.runtime.kernels_ahead import launch
 from dcdc.runtime.processes import ALONE, Processes
 
 MOST_GROUPS = 4
@@ -175,7 +176,8 @@ class KernelPair:
             "num_warps": self.tiles.warps,
             "enable_fp_fusion": True,
         }
-        kernel[(chunks * self.tiles.columns,)](*arguments, *self.ends, **(own | options))
+        grid = (chunks * self.tiles.columns,)
+        launch(kernel, grid, *arguments, *self.ends, **(own | options))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from dcdc.errors import InputError
+from dcdc.runtime.kernels_ahead import launching
 
 
 def _available() -> dict[str, bool]:
@@ -104,7 +105,8 @@ def choose_fastest_convolutions(device: torch.device) -> None:
 def can_build(name: str, launch: Callable[[], object]) -> bool:
     """One small launch tells: Triton needs a C compiler too, which a slim image may lack."""
     try:
-        launch()
+        with launching():
+            launch()
     except Exception as fault:  # whatever Triton's compiler and linker raise
         reason = " ".join(str(fault).split())
         message = f"{name} cannot be built ({reason}); a slower one does its work"
