@@ -204,9 +204,10 @@ def _train(
         return
     report_file = None
     if manner.report:
+        from dcdc.engine.device_t_sne import t_sne_on
         from dcdc.report import write_report
 
-        report_file = write_report(folder, image_set)
+        report_file = write_report(folder, image_set, t_sne=t_sne_on(result.model.device))
     show_result(result, folder, report_file)
     if manner.taking is not None:
         take_of(folder, manner.taking, quiet=manner.quiet)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 T_SNE, PCA = "t-SNE", "PCA"
 Layouts = dict[str, NDArray[np.float32]]
 """By name of the method: n x 2."""
+Places = Callable[[NDArray[np.float32], NDArray[np.float32], float, int], NDArray[np.float32]]
+"""t-SNE by other means than scikit-learn's: of points (n x D), a start (n x 2), a perplexity and a
+number of steps."""
 
 _VERSION = 1  # of what is kept beside a run: another layout of the same features is another version
 _DIMENSIONS = 50  # enough for neighbours, and t-SNE takes as long as there are dimensions
@@ -39,7 +42,7 @@ _GRID = (
 )
 
 
-def lay_out(features: NDArray[np.float32], seed: int) -> Layouts:
+def lay_out(features: NDArray[np.float32], seed: int, t_sne: Places | None = None) -> Layouts:
     """The same on one machine for the same features and seed.
 
     t-SNE is left out where there are too few images or they are all alike.
@@ -53,17 +56,19 @@ def lay_out(features: NDArray[np.float32], seed: int) -> Layouts:
         plane[:, : reduced.shape[1]] = reduced[:, :2]
         layouts = {PCA: plane}
         if len(reduced) >= _FEWEST and reduced.any():
-            layouts = {T_SNE: _t_sne(reduced, plane, seed)} | layouts
+            layouts = {T_SNE: _t_sne(reduced, plane, seed, t_sne)} | layouts
     return layouts
 
 
-def layout_of(folder: "RunFolder", sample: RunSample, seed: int) -> Callable[[], Layouts]:
+def layout_of(
+    folder: "RunFolder", sample: RunSample, seed: int, t_sne: Places | None = None
+) -> Callable[[], Layouts]:
     """The layout of a run's sample, from `map.npz` unless the sample is another by now: then it is
     made beside what the caller goes on with, until it is asked for."""
     kept = kept_layout(folder, sample, seed)
     if kept is not None:
         return lambda: kept
-    laid_out = beside(partial(lay_out, sample.features, seed))
+    laid_out = beside(partial(lay_out, sample.features, seed, t_sne))
 
     def layouts() -> Layouts:
         found = laid_out()
@@ -113,13 +118,17 @@ def _principal(rows: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _t_sne(
-    reduced: NDArray[np.float32], plane: NDArray[np.float32], seed: int
+    reduced: NDArray[np.float32], plane: NDArray[np.float32], seed: int, t_sne: Places | None
 ) -> NDArray[np.float32]:
+    perplexity = min(_PERPLEXITY, (len(reduced) - 1) / 3)
+    start = plane / plane[:, 0].std() * 1e-4  # what init="pca" does, for one dimension too
+    if t_sne is not None:
+        return t_sne(reduced, start, perplexity, _STEPS)
     from sklearn.manifold import TSNE
 
     method = TSNE(
-        perplexity=min(_PERPLEXITY, (len(reduced) - 1) / 3),
-        init=plane / plane[:, 0].std() * 1e-4,  # what init="pca" does, for one dimension too
+        perplexity=perplexity,
+        init=start,
         max_iter=_STEPS,
         random_state=seed % 2**32,
         n_jobs=1,

@@ -40,7 +40,7 @@ from dcdc.report.gallery import (
 )
 from dcdc.report.hierarchy_figure import draw_hierarchy, hierarchy_of, rows_of, steps_of
 from dcdc.report.map_figure import draw_map
-from dcdc.report.map_layout import layout_of
+from dcdc.report.map_layout import Places, layout_of
 from dcdc.report.page_data import MapPoints, as_script, page_data
 from dcdc.report.page_gallery import (
     KINDS,
@@ -257,18 +257,20 @@ def _confusion_rows(confusion: Confusion) -> list[tuple[str, list[tuple[int, flo
     ]
 
 
-def write_figures_and_page(folder: "RunFolder", image_set: "Data | None") -> Path:
+def write_figures_and_page(
+    folder: "RunFolder", image_set: "Data | None", t_sne: Places | None = None
+) -> Path:
     # The layout's limit on threads is the whole process's, and it ends at any time.
     with threadpool_limits(1):
-        return _write(folder, image_set)
+        return _write(folder, image_set, t_sne)
 
 
-def _write(folder: "RunFolder", image_set: "Data | None") -> Path:
+def _write(folder: "RunFolder", image_set: "Data | None", t_sne: Places | None) -> Path:
     facts, answers = read_facts(folder), folder.read_answers()
     clusters, sample = describe_clusters(facts), read_sample(folder)
     layouts = None
     if sample is not None:
-        layouts = layout_of(folder, sample, int(facts.metrics["seed"]))
+        layouts = layout_of(folder, sample, int(facts.metrics["seed"]), t_sne)
     pictures = {
         name: write_picture(partial(panel.draw, facts), folder.figures, name)
         for name, panel in panels().items()
