@@ -5,7 +5,7 @@ import pytest
 
 from dcdc.config import with_values
 from dcdc.data import from_arrays
-from dcdc.prepare.presets import preset
+from dcdc.prepare.presets import PRESETS, preset
 from dcdc.run import run
 
 TINY = {
@@ -33,6 +33,14 @@ RECIPES = {
         "frozen_heads.neighbours": 5,
     },
     "stl10": {
+        "contrast.epochs": 10,
+        "contrast.batch_size": 60,
+        "frozen_heads.epochs": 4,
+        "frozen_heads.batch_size": 60,
+        "frozen_heads.neighbours": 5,
+    },
+    "heads that train with the network": {
+        "phases": ("contrast", "heads", "self_label"),
         "network.over_clusters": 12,
         "augment.resize_to": 14,
         "contrast.epochs": 10,
@@ -40,6 +48,13 @@ RECIPES = {
         "heads.epochs": 4,
         "heads.batch_size": 60,
         "heads.neighbours": 5,
+        "heads.n_repeats": 1,
+        "heads.order": "joint",
+        "heads.initialisation": "spherical-k-means",
+        "heads.learning_rate": 3e-4,
+        "heads.schedule": "cosine",
+        "self_label.learning_rate": 3e-4,
+        "self_label.copies": "perturbed",
     },
 }
 """Features of `cifar10` by contrast, as those of `stl10`: cluster discrimination takes tens of
@@ -64,7 +79,8 @@ def stripes():
 
 def accuracy(name, images, *, rate=None):
     """`rate`: of every phase."""
-    config = with_values(preset(name), TINY | RECIPES[name])
+    known = name if name in PRESETS else "stl10"
+    config = with_values(preset(known), TINY | RECIPES[name])
     if rate is not None:
         config = with_values(
             config, {f"{phase}.learning_rate": rate for phase in config.phase_names}

@@ -52,10 +52,12 @@ def test_both_heads_in_turn_or_together(digits):
 
 
 def test_every_phase_of_a_recipe_has_its_step_and_its_own_batch():
-    values = {"train.device": "cpu", "heads.batch_size": 4}
+    values = {"train.device": "cpu"}
     settings = [
-        *("network.backbone=small", "heads.n_repeats=2", "contrast.batch_size=6"),
-        "self_label.batch_size=8",
+        "heads.batch_size=4",
+        *("phases=contrast,heads,self_label", "heads.order=joint", "heads.neighbours=3"),
+        *("network.backbone=small", "network.over_clusters=20", "heads.n_repeats=2"),
+        *("contrast.batch_size=6", "self_label.batch_size=8"),
     ]
     rows, _ = rows_of(build_case("stl10", values, settings), parts=["steps"])
     assert [row.name for row in rows] == [

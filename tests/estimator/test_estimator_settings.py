@@ -84,8 +84,10 @@ def test_a_backbone_goes_by_its_name_and_is_frozen_unless_it_is_fine_tuned():
 
 
 def test_a_warm_start_leaves_out_what_finds_features_and_begins_heads():
-    values = {"heads.over_clustering_first": 5.0, "heads.neighbours": 3, "heads.epochs": 9}
-    config = without_features(with_values(preset("stl10"), values))
+    values = {"heads.neighbours": 3, "heads.epochs": 9, "heads.order": "joint"}
+    values |= {"heads.over_clustering_first": 5.0, "network.over_clusters": 70}
+    phases = {"phases": ("contrast", "heads", "self_label")}
+    config = without_features(with_values(preset("stl10"), phases | values))
     assert list(config.active_phases) == ["heads", "self_label"]
     heads = heads_of(config)
     assert (heads.over_clustering_first, heads.initialisation) == (0, "random")

@@ -55,6 +55,7 @@ SHORT_STEPS = {
         "self_label.learning_rate": 3e-5,
     },
     "stl10": {
+        "phases": ("contrast", "heads", "self_label"),
         "data.size": 8,
         "network.mean": CIFAR_MEAN,
         "network.std": CIFAR_STD,
@@ -68,16 +69,22 @@ SHORT_STEPS = {
         "heads.batch_size": 32,
         "heads.learning_rate": 3e-5,
         "heads.neighbours": 3,
+        "heads.n_repeats": 1,
+        "heads.order": "joint",
+        "heads.initialisation": "spherical-k-means",
+        "heads.schedule": "cosine",
         "train.evaluate_every": 1,
         "train.threads": 1,
         "self_label.epochs": 2,
         "self_label.threshold": 0.8,
         "self_label.learning_rate": 3e-5,
+        "self_label.copies": "perturbed",
     },
 }
-"""Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10` and
-`stl10`, our recipes for photos, have every other phase, neighbours as partners and strong
-copies. Their backbone is the small one here, so that they take seconds."""
+"""Of each preset: `digits` has a head that trains alone and a K-Means start; `cifar10` has
+features, heads on them and strong copies. That of `stl10` has its contrast, and in the place of
+what follows the heads that train with the network, neighbours as their partners and perturbed
+copies. The backbone is the small one here, so that they take seconds."""
 
 
 def grey_digits() -> ImageSet:

@@ -1,5 +1,7 @@
 """What is suggested for images that no preset knows."""
 
+from dataclasses import replace
+
 import pytest
 
 from dcdc.phases.heads import heads_of
@@ -47,8 +49,7 @@ def test_photos_on_a_gpu_are_trained_about_as_stl10s():
     assert found.phase_names == known.phase_names
     for ours, theirs in zip(found.phases, known.phases, strict=True):
         assert ours.epochs == pytest.approx(theirs.epochs, rel=0.1)
-    heads = heads_of(found)
-    assert (heads.order, heads.initialisation) == ("joint", "spherical-k-means")
+    assert replace(found, phases=known.phases) == known
 
 
 @pytest.mark.parametrize(("n_images", "channels"), [(1_999, 3), (60_000, 1)])

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from dcdc.config import AugmentConfig, DataConfig, NetworkConfig, RunConfig, TrainConfig
+from dcdc.engine.phase import Phase
 from dcdc.errors import InputError
 from dcdc.nearest_name import unknown
 from dcdc.phases.contrast import Contrast
@@ -58,67 +59,59 @@ def _paper(
 def _by_discrimination(
     n_clusters: int, *, epochs: int, self_label_epochs: int, self_label_rate: float
 ) -> RunConfig:
-    """Features come by cluster discrimination. The two views fit a cluster head to them, with near
-    neighbours as copies. Then what the head is sure of teaches the network the rest: it answers for
-    whole images, and learns from strong copies."""
-    return RunConfig(
+    """Features by cluster discrimination, which learns from tens of thousands of images."""
+    return _on_features_by(
+        Discriminate(epochs=epochs),
+        FrozenHeads(),
+        _self_labels(self_label_epochs, self_label_rate),
         n_clusters=n_clusters,
-        data=DataConfig(size=32),
+        size=32,
         network=NetworkConfig(
             backbone="resnet18-unpooled", over_clusters=0, mean=CIFAR_MEAN, std=CIFAR_STD
         ),
         augment=replace(PAPER_AUGMENT, crop_scale=(0.3, 1.0), saturation=0.2, hue=0.1),
-        phases=(
-            Discriminate(epochs=epochs),
-            FrozenHeads(),
-            SelfLabel(
-                epochs=self_label_epochs,
-                threshold=0.95,
-                learning_rate=self_label_rate,
-                copies="strong",
-            ),
-        ),
-        train=TrainConfig(evaluate_every=5),
     )
 
 
-def our_recipe(
+def by_contrast(
     n_clusters: int,
     *,
     size: int,
-    resize_to: int,
     backbone: Literal["resnet18", "resnet18-unpooled"],
-    contrast_epochs: int,
-    contrast_batch: int = 512,
-    mean: tuple[float, ...] | None = None,
-    std: tuple[float, ...] | None = None,
+    contrast: Contrast,
+    heads: FrozenHeads,
+    self_label_epochs: int,
 ) -> RunConfig:
-    """The two views over both heads, on colour images and on features that instance contrast made.
+    """Features by instance contrast, for fewer images, or clusters of any size."""
+    return _on_features_by(
+        contrast,
+        heads,
+        _self_labels(self_label_epochs, 1e-4),
+        n_clusters=n_clusters,
+        size=size,
+        network=NetworkConfig(backbone=backbone, over_clusters=0),
+        augment=replace(PAPER_AUGMENT, hue=0.1),
+    )
 
-    The cluster head begins from K-Means on the features, every perturbed copy is of a near
-    neighbour, and at the end what the head is sure of teaches it the rest.
-    """
+
+def _on_features_by(
+    *phases: Phase, n_clusters: int, size: int, network: NetworkConfig, augment: AugmentConfig
+) -> RunConfig:
+    """Features come first. The two views fit a cluster head to them, with near neighbours as
+    copies. Then what the head is sure of teaches the network the rest: it answers for whole images,
+    and learns from strong copies."""
     return RunConfig(
         n_clusters=n_clusters,
         data=DataConfig(size=size),
-        network=NetworkConfig(backbone=backbone, mean=mean, std=std),
-        augment=replace(PAPER_AUGMENT, resize_to=resize_to, hue=0.1),
-        phases=(
-            Contrast(epochs=contrast_epochs, batch_size=contrast_batch),
-            Heads(
-                epochs=20,
-                batch_size=512,
-                n_repeats=1,
-                order="joint",
-                initialisation="spherical-k-means",
-                neighbours=10,
-                learning_rate=3e-4,
-                schedule="cosine",
-            ),
-            SelfLabel(epochs=15, threshold=0.95, learning_rate=3e-4),
-        ),
+        network=network,
+        augment=augment,
+        phases=phases,
         train=TrainConfig(evaluate_every=5),
     )
+
+
+def _self_labels(epochs: int, learning_rate: float) -> SelfLabel:
+    return SelfLabel(epochs=epochs, threshold=0.95, learning_rate=learning_rate, copies="strong")
 
 
 PRESETS: dict[str, RunConfig] = {
@@ -138,8 +131,13 @@ PRESETS: dict[str, RunConfig] = {
     "cifar100-20": _by_discrimination(20, epochs=400, self_label_epochs=60, self_label_rate=1e-4),
     # The figures in docs/ are of `stl10@train+test`: by its plain name the set brings 100,000
     # unlabelled images, and features by contrast then take 8.5 times as many steps.
-    "stl10": our_recipe(
-        10, size=96, resize_to=112, backbone="resnet18", contrast_epochs=500, contrast_batch=256
+    "stl10": by_contrast(
+        10,
+        size=96,
+        backbone="resnet18",
+        contrast=Contrast(epochs=800, batch_size=256),
+        heads=FrozenHeads(epochs=30, n_heads=32),
+        self_label_epochs=60,
     ),
     "cifar10-paper": _paper(
         10, size=32, resize_to=40, temperature=0.5, batch_size=50, mean=CIFAR_MEAN, std=CIFAR_STD

@@ -5,8 +5,10 @@ from dataclasses import replace
 from dcdc.config import NetworkConfig, RunConfig, TrainConfig, with_values
 from dcdc.data import Data, VectorSet
 from dcdc.networks.feature_vectors import VECTORS
+from dcdc.phases.contrast import Contrast
+from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
-from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, our_recipe
+from dcdc.prepare.presets import GREY_AUGMENT, PAPER_AUGMENT, by_contrast
 from dcdc.runtime.device import pick_device
 
 TINY = 16
@@ -96,23 +98,18 @@ def suggest(*, n_images: int, side: int, channels: int, n_clusters: int, on_gpu:
 def _for_photos(n_images: int, side: int, n_clusters: int) -> RunConfig:
     small = side <= 48
     batch = 512 if small and n_images >= 4_000 else 256
-    config = our_recipe(
+    return by_contrast(
         n_clusters,
         size=side,
-        resize_to=round(1.2 * side),
         backbone="resnet18-unpooled" if small else "resnet18",
-        contrast_epochs=_epochs(25_000, batch, n_images, 30, 500),
-        contrast_batch=batch,
-    )
-    return with_values(
-        config,
-        {
-            "network.over_clusters": _over_clusters(n_images, n_clusters),
-            "heads.epochs": _epochs(2_500, 512, n_images, 5, 20),
-            "heads.batch_size": min(512, n_images // 2),
-            "heads.neighbours": _neighbours(n_images, n_clusters),
-            "self_label.epochs": _epochs(1_800, 512, n_images, 4, 15),
-        },
+        contrast=Contrast(epochs=_epochs(40_000, batch, n_images, 30, 800), batch_size=batch),
+        heads=FrozenHeads(
+            epochs=_epochs(760, 512, n_images, 6, 30),
+            batch_size=min(512, n_images // 2),
+            neighbours=_neighbours(n_images, n_clusters),
+            n_heads=32,
+        ),
+        self_label_epochs=_epochs(7_000, 512, n_images, 4, 60),
     )
 
 
