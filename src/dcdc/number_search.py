@@ -25,11 +25,12 @@ from dcdc.prepare.resolve import has_stored_features, resolve
 from dcdc.prepare.stored_features import stored_features
 from dcdc.run import read_config
 from dcdc.run_folder import RunFolder
-from dcdc.runtime.device import cpu_threads
+from dcdc.runtime.device import cpu_threads, pick_device
 from dcdc.runtime.seeding import derive_seed
 
-MOST_IMAGES = 4_000
-"""That are looked at. More change no answer and take longer."""
+MOST_IMAGES, MOST_ON_GPU = 4_000, 30_000
+"""That are looked at. On digits and pretrained features more change no answer and take longer. By
+features of many images' own the peaks are clearer with more (docs/log.md)."""
 
 
 def find_number(
@@ -49,14 +50,16 @@ def find_number(
     assert config.n_clusters is not None
     search = {"n_clusters": config.n_clusters, "lowest": lowest, "highest": highest}
     random = np.random.default_rng(derive_seed(config.train.seed, "number of clusters"))
-    rows = some_rows(data.n_images, MOST_IMAGES, random)
+    device = pick_device(config.train.device)
+    most = MOST_ON_GPU if device.type == "cuda" else MOST_IMAGES
+    rows = some_rows(data.n_images, most, random)
     keeping = None if folder is None else _Keeping(folder, search, resume)
     features, first = _features(config, data, rows, observer, keeping)
     with cpu_threads(config.train.threads):
         points, _ = reduced_points(directions(features), spherical=True)
         with observer.counting("comparing numbers of clusters") as progress:
             numbers = range(max(2, lowest - 1), highest + 2)
-            strengths = prediction_strengths(points, numbers, random, progress)
+            strengths = prediction_strengths(points, numbers, random, progress, device)
     return FoundNumber(choose_number(strengths, lowest), first)
 
 

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+import torch
 
+from dcdc.engine.device_k_means import device_k_means
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.metrics.cluster_number import SURE, choose_number, prominence, share_of_pairs
 
@@ -86,3 +88,17 @@ def test_of_peaks_that_are_not_sure_the_one_that_stands_out_is_taken_not_the_hig
 def test_prominence_is_how_far_the_curve_falls_on_both_sides(number, height):
     strengths = {2: 0.2, 3: 0.9, 4: 0.3, 5: 0.5, 6: 0.2, 7: 0.3, 8: 0.1}
     assert prominence(strengths, number) == pytest.approx(height)
+
+
+@pytest.mark.parametrize("n_clouds", [3, 7])
+def test_by_k_means_of_a_gpu_it_is_the_same_number(monkeypatch, n_clouds):
+    """Whose K-Means a CPU does here."""
+
+    def there(points, n_clusters, seed, n_init, device):
+        assert device == "a gpu"
+        return device_k_means(points, n_clusters, seed, n_init, torch.device("cpu"))
+
+    monkeypatch.setattr("dcdc.engine.prediction_strength.centres_of", there)
+    points = clouds(n_clouds).astype(np.float32)
+    strengths = prediction_strengths(points, range(2, 11), np.random.default_rng(0), device="a gpu")
+    assert choose_number(strengths, lowest=3).number == n_clouds

@@ -9,6 +9,7 @@ Shapes: N images, D numbers each, K clusters.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from dcdc.engine.k_means import centres_of, nearest_centre
 from dcdc.metrics.cluster_number import share_of_pairs
 from dcdc.runtime.library_threads import library_threads
+
+if TYPE_CHECKING:
+    import torch
 
 N_SPLITS = 4
 N_INIT = 5
@@ -26,8 +30,10 @@ def prediction_strengths(
     numbers: range,
     random: np.random.Generator,
     progress: Callable[[int, int], None] = lambda *_: None,
+    device: "torch.device | None" = None,
 ) -> dict[int, float]:
-    """Of each of those numbers of clusters for `points`, N x D."""
+    """Of each of those numbers of clusters for `points`, N x D. K-Means is the GPU's, where
+    `device` is one."""
     import sklearn.cluster  # noqa: F401  with threads of its own, which are then limited once
 
     splits = [random.permutation(len(points)) for _ in range(N_SPLITS)]
@@ -39,7 +45,7 @@ def prediction_strengths(
             found = [
                 strength
                 for order, seed in zip(splits, seeds, strict=True)
-                for strength in _of_halves(points, order, number, int(seed))
+                for strength in _of_halves(points, order, number, int(seed), device)
             ]
             strengths[number] = float(np.mean(found))
     progress(len(numbers), len(numbers))
@@ -47,10 +53,14 @@ def prediction_strengths(
 
 
 def _of_halves(
-    points: NDArray[np.floating], order: NDArray[np.integer], number: int, seed: int
+    points: NDArray[np.floating],
+    order: NDArray[np.integer],
+    number: int,
+    seed: int,
+    device: "torch.device | None",
 ) -> list[float]:
     halves = [points[rows] for rows in np.array_split(order, 2)]
-    centres = [centres_of(half, number, seed, N_INIT) for half in halves]
+    centres = [centres_of(half, number, seed, N_INIT, device) for half in halves]
     return [
         share_of_pairs(
             nearest_centre(half, centres[i]), nearest_centre(half, centres[1 - i]), number
