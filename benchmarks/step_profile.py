@@ -1,6 +1,7 @@
 """Where a training step's time goes on a GPU, kernel by kernel.
 
-    python benchmarks/step_profile.py --preset cifar10-paper --batch-size 200
+    python benchmarks/step_profile.py --preset cifar10-paper --set heads.batch_size=200
+    python benchmarks/step_profile.py --preset stl10 --phase contrast
 
 The step runs eagerly under torch's profiler. Times are of kernels, so work on two streams at once
 counts twice. Needs a CUDA device.
@@ -41,22 +42,21 @@ def kind_of(kernel: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="cifar10-paper")
-    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--phase", default="heads", help="as settings call it")
     parser.add_argument("--set", action="append", default=[], dest="settings")
     parser.add_argument("--most", type=int, default=15, help="single kernels to list")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no CUDA device here")
     values = {"train.device": "cuda", "train.capture": False}
-    if options.batch_size:
-        values["heads.batch_size"] = options.batch_size
     case = build_case(options.preset, values, options.settings)
     trainer = build_training(case.config, case.image_set, SilentObserver(), None).trainer
     trainer.network.train()
     trainer.generator.manual_seed(0)
     plan = trainer.plan
-    number = plan.names.index("heads")
+    number = plan.names.index(options.phase)
     phase, step = plan.phases[number], trainer.steps[number]
+    phase.begin(trainer.context)
     indices = torch.arange(plan.batch_sizes[number] * phase.index_rows(), device="cuda")
     heads = phase.passes(phase.epochs, plan.heads)[-1]
     for _ in range(5):
@@ -72,6 +72,7 @@ def main() -> None:
         times[kind_of(kernel.key)] += kernel.device_time_total / N_STEPS
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {options.preset}, "
+        f"{options.phase}, "
         f"B={plan.batch_sizes[number]}"
     )
     for kind, time in sorted(times.items(), key=lambda item: -item[1]):

@@ -44,6 +44,15 @@ def fused(
     return learnt(apply, example, processors, read)
 
 
+def fused_as_large(*arguments) -> dict[str, Tensor]:
+    """By the tiles of a tensor of many bytes."""
+    from dcdc.networks import fused_norm
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused_norm, "_LARGE", 0)
+        return fused(*arguments)
+
+
 @pytest.fixture
 def run(call):
     return partial(call, fused)
@@ -78,6 +87,20 @@ def test_the_kernels_match_a_float64_loop_over_groups(
 ):
     images = example(device, sum(groups), channels, side, dtype, add)
     assert_alike(run(images, groups, relu, processors), slow(images, groups, relu))
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "side", "dtype", "add"),
+    [
+        ((3, 4), 64, (17, 17), BF16, False),  # several tiles a chunk
+        ((5, 2), 64, (9, 9), BF16, True),
+        ((1, 2), 70, (17, 3), F32, True),  # the last block of channels is not full
+    ],
+)
+def test_tiles_of_large_tensors_match_it_too(device, call, groups, channels, side, dtype, add):
+    images = example(device, sum(groups), channels, side, dtype, add)
+    found = call(fused_as_large, images, groups, True, 1)
+    assert_alike(found, slow(images, groups))
 
 
 @pytest.mark.parametrize(

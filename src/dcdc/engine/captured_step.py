@@ -94,8 +94,10 @@ class CapturedStep:
                 with unchanged(self.eager):
                     graph = self._capture(step, self.generator)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
-            reason = str(error).splitlines()[0]
+            reason = str(_first_of(error)).splitlines()[0]
             self._warn(f"the step cannot be captured, so it runs eagerly and slower: {reason}")
+            if self.generator.device.type == "cuda":  # else it still counts draws for the graph
+                self.generator.graphsafe_set_state(self.generator.clone_state())
             return None
         return _Recorded(graph, terms)
 
@@ -144,6 +146,13 @@ def unchanged(step: EagerStep) -> Iterator[None]:
         for name, tensor in kept_by_phase.items():
             step.state[name].copy_(tensor)
         step.generator.set_state(generator_state)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """What went wrong first: the end of a capture fails, too, and says nothing of why."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def _state(optimiser: Optimiser) -> dict[tuple[int, str], Tensor]:

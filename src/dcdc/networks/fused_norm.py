@@ -47,6 +47,10 @@ from dcdc.runtime.processes import ALONE, Processes
 MOST_GROUPS = 4
 """The groups' ends are plain numbers among a kernel's arguments: no copy from the host."""
 _BLOCK_CHANNELS = 32
+_BLOCK_CHANNELS_OF_LARGE = 64
+_LARGE = 2**24
+"""Bytes from which a tensor's rows are read in whole lines of 128 bytes: the memory's rate counts
+there, and how many chunks a program folds does not."""
 _FORWARD_BYTES = 16384
 _BACKWARD_BYTES = 8192
 """Of a tile: more loads at once, fewer registers left; backward holds two or three tiles."""
@@ -118,11 +122,15 @@ class KernelPair:
         x: Tensor,
         groups: tuple[int, ...],
         block_bytes: int,
-        most_channels: int = _BLOCK_CHANNELS,
+        most_channels: int = 0,
         per_processor: int = 0,
     ) -> "KernelPair":
-        """`most_channels` of a tile; `per_processor` programs, or as many as are best for most."""
+        """`most_channels` of a tile, or as many as suit the tensor; `per_processor` programs, or as
+        many as are best for most."""
         rows = tuple(images * x.shape[2] * x.shape[3] for images in groups)
+        if not most_channels:
+            is_large = x.numel() * x.element_size() >= _LARGE
+            most_channels = _BLOCK_CHANNELS_OF_LARGE if is_large else _BLOCK_CHANNELS
         ends = tuple(accumulate(rows))
         return cls(
             plan(

@@ -1,6 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators, allow-untyped-calls
 # mypy: disable-error-code="import-untyped, import-not-found"
-"""The four Triton kernels of fused_norm.py, which says what each reads and writes."""
+"""The four Triton kernels of fused_norm.py, which says what each reads and writes.
+
+The forward ones ask for the next tile before they work on the one they have. The backward ones hold
+more of them, and are no faster so.
+"""
 
 import triton
 import triton.language as tl
@@ -51,13 +55,17 @@ def _partial_statistics(
     inside = _inside(row, rows, column, channels, block_channels)
     mean = tl.load(x + offset, mask=inside, other=0.0).to(tl.float32)
     squares = tl.zeros([block_rows, block_channels], tl.float32)
+    x += block_rows * channels
+    inside = _inside(block_rows + row, rows, column, channels, block_channels)
+    value = tl.load(x + offset, mask=inside, other=0.0)
     for tile in range(1, tiles):
         x += block_rows * channels
-        inside = _inside(tile * block_rows + row, rows, column, channels, block_channels)
-        value = tl.load(x + offset, mask=inside, other=0.0).to(tl.float32)
-        away = tl.where(inside, value - mean, 0.0)
+        is_next = _inside((tile + 1) * block_rows + row, rows, column, channels, block_channels)
+        next_value = tl.load(x + offset, mask=is_next, other=0.0)
+        away = tl.where(inside, value.to(tl.float32) - mean, 0.0)
         mean += away * (1.0 / (tile + 1))
-        squares += away * (value - mean)
+        squares += away * (value.to(tl.float32) - mean)
+        value, inside = next_value, is_next
 
     seen = tl.cdiv(rows - row, block_rows).to(tl.float32)[:, None]
     centre = tl.sum(mean * seen, 0) / rows
@@ -148,20 +156,22 @@ def _apply(
             tl.store(statistics + (group * 2 + 1) * channels + column, rstd, mask=known)
         scale *= rstd
         for _ in range(tiles):  # backwards: what the first kernel read last is still in the cache
+            x -= block_rows * channels
+            row -= block_rows
+            is_next = _inside(row, rows, column, channels, block_channels)
+            next_value = tl.load(x + offset, mask=is_next, other=0.0)
+            if add:
+                residual -= block_rows * channels
+                next_added = tl.load(residual + offset, mask=is_next, other=0.0)
             out = _normalised(value, mean, scale, shift)
             if add:
                 out += added.to(tl.float32)
+                added = next_added
             if relu:
                 out = tl.maximum(out, 0.0, tl.PropagateNan.ALL)
             tl.store(y + offset, out, mask=inside)
-            x -= block_rows * channels
             y -= block_rows * channels
-            row -= block_rows
-            inside = _inside(row, rows, column, channels, block_channels)
-            value = tl.load(x + offset, mask=inside, other=0.0)
-            if add:
-                residual -= block_rows * channels
-                added = tl.load(residual + offset, mask=inside, other=0.0)
+            value, inside = next_value, is_next
 
 
 @triton.jit(do_not_specialize=ENDS)
