@@ -81,6 +81,23 @@ def test_every_merger_is_the_one_that_the_definition_asks_for(seed, tiny):
     assert n_compared > (1 if tiny else 10)
 
 
+def test_hundreds_of_clusters_around_a_large_one_merge_as_if_each_was_looked_at_anew():
+    """Scores that were put off are those that a whole look gives, whenever they decide."""
+    points = np.random.default_rng(0).normal(size=(900, 40)).astype(np.float32)
+    labels, graph = tiny_clusters(points, CPU), neighbour_graph(points, 10, CPU)
+    merging, anew = Merging(labels, *graph), Merging(labels, *graph)
+    n_put_off = 0
+    while len(merging.members) > 5:
+        for label in anew.walks:
+            anew._look(label)
+        n_put_off += sum(merging.score[label] != anew.score[label] for label in anew.score)
+        pair = merging.next_pair()
+        assert set(pair) == set(anew.next_pair())
+        merging.merge(*pair)
+        anew.merge(*pair)
+    assert n_put_off > 100
+
+
 @pytest.mark.parametrize("k", [8, 20])
 def test_groups_that_lie_apart_are_found(k):
     truth = np.arange(120) % 3

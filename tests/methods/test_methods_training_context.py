@@ -12,6 +12,7 @@ from dcdc.methods.training_context import (
     SMALL,
     Budget,
     TrainingContext,
+    device_leading_directions,
     k_means,
     leading_directions,
     whitened,
@@ -46,6 +47,31 @@ def test_leading_directions_of_many_features_are_the_same(monkeypatch):
     exact = leading_directions(features, 3)[:, ::-1]
     monkeypatch.setattr("dcdc.methods.training_context._MOST_FEATURES", 10)
     np.testing.assert_allclose(abs(leading_directions(features, 3)), abs(exact), atol=1e-2)
+
+
+def test_leading_directions_by_products_alone_are_the_same():
+    random = np.random.default_rng(0)
+    kinds = random.normal(size=(300, 6)) * [32, 16, 8, 4, 2, 1]
+    features = kinds @ random.normal(size=(6, 90)) + 0.1 * random.normal(size=(300, 90))
+    features = np.concatenate([features, np.full((300, 1), 7.0)], axis=1).astype(np.float32)
+    exact = leading_directions(features.copy(), 5)
+    found = device_leading_directions(features.copy(), 5, torch.device("cpu"))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(abs(found), abs(exact), atol=2e-3 * abs(exact).max())
+    few = device_leading_directions(features[:3].copy(), 64, torch.device("cpu"))
+    assert few.shape == (3, 3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_k_means_on_a_gpu_finds_the_same_groups():
+    truth = np.arange(600) % 3
+    noise = np.random.default_rng(0).normal(size=(600, 3))
+    codes = (10 * np.eye(3)[truth] + noise).astype(np.float32)
+    found, centres = k_means(codes, 3, 0, torch.device("cuda"))
+    assert found.dtype == np.int64
+    assert len({(a, t) for a, t in zip(found, truth, strict=True)}) == 3
+    np.testing.assert_allclose(centres[found], codes, atol=8)
 
 
 def test_leading_directions_hold_the_most_of_what_varies():

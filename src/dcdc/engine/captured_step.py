@@ -111,12 +111,25 @@ class CudaCapture:
     def __call__(
         self, function: Callable[[], object], generator: torch.Generator | None = None
     ) -> Graph:
-        warm_up = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        warm_up.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(warm_up):
+        def warm_up() -> None:
             for _ in range(_WARM_UPS):
                 function()
-        torch.cuda.current_stream().wait_stream(warm_up)
+
+        self.aside(warm_up)
+        return self.record(function, generator)
+
+    def aside(self, function: Callable[[], object]) -> None:
+        """Runs it on a stream of its own, as what is recorded later has to be run first."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            function()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def record(
+        self, function: Callable[[], object], generator: torch.Generator | None = None
+    ) -> Graph:
+        """What it does, not yet done."""
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)

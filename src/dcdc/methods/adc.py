@@ -25,7 +25,14 @@ from torch.nn import functional as F
 from dcdc.augment import PerturbedCopy
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.engine.optimiser import Adam
-from dcdc.engine.simple_training import Batch, SimplePhase, Terms, codes_of, descending_step
+from dcdc.engine.simple_training import (
+    Batch,
+    DescendingStep,
+    SimplePhase,
+    Terms,
+    codes_of,
+    rate_on,
+)
 from dcdc.losses.association import association_loss
 from dcdc.methods.context import Clustering, Context
 from dcdc.methods.training_context import SMALL, TrainingContext, check_above_zero, k_means
@@ -83,16 +90,17 @@ def cluster(
     def start_again(epoch: int) -> None:
         if epoch == int(BEFORE_K_MEANS * epochs) + 1:
             points = codes_of(network, network, training.store).cpu().numpy()
-            found = centroids_by_k_means(points, n_clusters, n_centroids, seed)
+            found = centroids_by_k_means(points, n_clusters, n_centroids, seed, training.device)
             centroids.points.copy_(torch.from_numpy(found))
 
     parameters = [*network.parameters(), *centroids.parameters()]
-    step = descending_step(
+    rate = rate_on(training.device, budget.learning_rate)
+    step = DescendingStep(
         lambda batch: _terms(network, centroids, perturbed, batch),
-        Adam(parameters, budget.learning_rate, MOMENTS, fused=parameters[0].is_cuda),
+        Adam(parameters, rate, MOMENTS, fused=parameters[0].is_cuda),
         lambda n_done: budget.learning_rate * DECAY ** (n_done // DECAY_STEPS),
     )
-    training.train(SimplePhase(step, epochs, start_again))
+    training.train(SimplePhase(step, epochs, start_again, may_be_captured=True))
     points = training.codes(network, network)
     with torch.no_grad():
         assign = centroids.cpu().layer(torch.from_numpy(points)).softmax(1).numpy()
@@ -105,17 +113,23 @@ def cluster(
 
 
 def centroids_by_k_means(
-    points: NDArray[np.float32], n_clusters: int, n_each: int, seed: int
+    points: NDArray[np.float32],
+    n_clusters: int,
+    n_each: int,
+    seed: int,
+    device: torch.device | None = None,
 ) -> NDArray[np.float32]:
     """A x D, those of a cluster after those of another: K-Means of all points (N x D), then of each
     cluster's. A cluster of fewer points has some of them twice."""
-    of_point, _ = k_means(points, n_clusters, seed)
+    of_point, _ = k_means(points, n_clusters, seed, device)
     found = []
     for number in range(n_clusters):
         own = points[of_point == number]
         is_enough = len(np.unique(own, axis=0)) >= n_each
-        few = k_means(own, n_each, seed)[1] if is_enough else np.resize(own, (n_each, own.shape[1]))
-        found.append(few)
+        if is_enough:
+            found.append(k_means(own, n_each, seed, device)[1])
+        else:
+            found.append(np.resize(own, (n_each, own.shape[1])))
     return np.concatenate(found)
 
 

@@ -33,7 +33,10 @@ def cluster(
     budget = training.budget(n_steps, width, learning_rate)
     n_code = training.code_size(n_code)
     network = build_autoencoder(training, Autoencoder, n_code, budget.width, denoising=False)
-    training.train(training.phase(reconstruction(network), network.parameters(), budget))
+    phase = training.phase(
+        reconstruction(network), network.parameters(), budget, may_be_captured=True
+    )
+    training.train(phase)
     codes = training.codes(network, network.encode)
-    assignments, _ = k_means(directions(codes), n_clusters, seed)
+    assignments, _ = k_means(directions(codes), n_clusters, seed, training.device)
     return Clustering(assignments, features=codes, network=network)

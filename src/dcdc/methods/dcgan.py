@@ -61,7 +61,10 @@ def cluster(
     assert isinstance(generator, Generator)
     assert isinstance(discriminator, Discriminator)
     generator_adam, discriminator_adam = (
-        Adam(network.parameters(), budget.learning_rate, BETAS)
+        Adam(
+            *(network.parameters(), budget.learning_rate, BETAS),
+            fused=training.device.type == "cuda",  # its moments are then where a captured step is
+        )
         for network in (generator, discriminator)
     )
 
@@ -82,9 +85,11 @@ def cluster(
         }
         return {name: term.detach() for name, term in terms.items()}
 
-    training.train(SimplePhase(step, training.epochs(budget.n_steps)))
-    codes = leading_directions(training.codes(discriminator, discriminator.features))
-    assignments, _ = k_means(directions(whitened(codes)), n_clusters, seed)
+    epochs = training.epochs(budget.n_steps)
+    training.train(SimplePhase(step, epochs, may_be_captured=True))
+    seen = training.codes(discriminator, discriminator.features)
+    codes = leading_directions(seen, device=training.device)
+    assignments, _ = k_means(directions(whitened(codes)), n_clusters, seed, training.device)
     return Clustering(assignments, features=codes, network=discriminator)
 
 

@@ -51,7 +51,7 @@ def cluster(
         codes = codes_of(network, network.encode, training.store)
         with torch.no_grad():
             if epoch == 1:
-                found = k_means(codes.cpu().numpy(), n_clusters, seed)[1]
+                found = k_means(codes.cpu().numpy(), n_clusters, seed, training.device)[1]
                 centres.copy_(torch.from_numpy(found))
             targets.copy_(sharpened_target(student_assignment(codes, centres)))
 

@@ -106,8 +106,8 @@ def cluster(
     if not seen.any():
         raise InputError(f"sparsity = {sparsity} is so dear that no code is used: lower it")
     # The root evens out: one strong answer is no more than a few.
-    codes = leading_directions(np.sqrt(seen, out=seen))
-    assignments, _ = k_means(directions(codes), n_clusters, seed)
+    codes = leading_directions(np.sqrt(seen, out=seen), device=training.device)
+    assignments, _ = k_means(directions(codes), n_clusters, seed, training.device)
     return Clustering(assignments, features=codes, network=network)
 
 

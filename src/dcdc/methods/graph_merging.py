@@ -22,6 +22,8 @@ from dcdc.engine.neighbours import nearest_neighbours
 
 N_NEAR = 5
 """Clusters near to one, of which the nearest shall be far nearer than the others."""
+Near = tuple[float, int]
+"""Affinity and label of another cluster."""
 
 
 def tiny_clusters(points: NDArray[np.float32], device: torch.device) -> NDArray[np.int64]:
@@ -91,9 +93,15 @@ class Merging:
             for image, weight in self.to[label].items():
                 both = weight * self.back[label].get(image, 0.0)
                 self._add_walks(label, self.labels[image], both)
-        self.near: dict[int, list[tuple[float, int]]] = {}
-        """Of clusters that have any: affinity and label of the nearest ones, the nearest first."""
+        self.near: dict[int, list[Near]] = {}
+        """Of clusters that have any: the nearest ones, the nearest first; fewer than N_NEAR where
+        others are as near as `limit` at most, and were not looked at since."""
+        self.limit: dict[int, Near | None] = {}
+        """What is not among the nearest is no nearer; None: nothing else is there."""
         self.score: dict[int, float] = {}
+        """At most so much, where the nearest are not all known."""
+        self._best: list[tuple[float, int]] = []
+        """Heap of scores with their signs turned; those of before are in it, too."""
         for label in self.members:
             self._look(label)
         self._n_neighbours = neighbours.shape[1]
@@ -113,9 +121,14 @@ class Merging:
             _, label = found = heappop(self._alone)
             if self._is_alone(*found):
                 return label, self._led_to(label)
-        if self.score:
-            best = max(self.score, key=self.score.__getitem__)
-            return best, self.near[best][0][1]
+        while self._best:
+            score, best = self._best[0]
+            if self.score.get(best) != -score:
+                heappop(self._best)
+            elif self._is_known(best):
+                return best, self.near[best][0][1]
+            else:
+                self._look(best)
         while True:
             _, label = found = heappop(self._alone)
             if self._is_alone(*found):
@@ -144,10 +157,11 @@ class Merging:
             self._add_walks(kept, self.labels[image], to[image] * back[image] - before)
         self.members[kept] += self.members.pop(gone)
         self._forget(gone)
-        self._look(kept)
-        for label in self.walks[kept]:
-            self._look_again(label, kept, gone)
-        if not self.walks[kept]:
+        near = self._all_near(kept)
+        self._take(kept, near)
+        for affinity, label in near:
+            self._look_again(label, (affinity, kept), gone)
+        if not near:
             heappush(self._alone, (len(self.members[kept]), kept))
 
     def _add_walks(self, start: int, end: int, amount: float) -> None:
@@ -156,35 +170,56 @@ class Merging:
             self.walks[start][end] = self.walks[start].get(end, 0.0) + amount
             self.walks[end].setdefault(start, 0.0)
 
+    def _all_near(self, label: int) -> list[Near]:
+        """`affinity` to every other, in one go."""
+        walks, members, size = self.walks, self.members, len(self.members[label]) ** 2
+        return [
+            (there / size + walks[other][label] / len(members[other]) ** 2, other)
+            for other, there in walks[label].items()
+        ]
+
     def _look(self, label: int) -> None:
-        others = self.walks[label]
+        self._take(label, self._all_near(label))
+
+    def _take(self, label: int, others: list[Near]) -> None:
         if others:
-            found = nlargest(N_NEAR, ((self.affinity(label, other), other) for other in others))
-            self._keep(label, found)
+            near = nlargest(N_NEAR, others)
+            self._keep(label, near, near[-1] if len(others) > len(near) else None)
         else:
             self._forget(label)
 
-    def _look_again(self, label: int, kept: int, gone: int) -> None:
-        """As `_look`, where only the affinity to `kept` is another, and `gone` is no more: all
-        others are looked at only where one of them may now be among the nearest."""
-        near = self.near.get(label, [])
-        now = (self.affinity(label, kept), kept)
-        stay = [pair for pair in near if pair[1] not in (kept, gone)]
-        n_lost = len(near) - len(stay)
-        if len(near) == N_NEAR and n_lost and (n_lost > 1 or now < near[-1]):
+    def _look_again(self, label: int, now: Near, gone: int) -> None:
+        """As `_look`, where only the affinity to one cluster is another, `now`, and `gone` is no
+        more. Whether others are among the nearest instead is looked at when it matters: when no
+        score is higher than this one may be."""
+        near, limit, kept = self.near.get(label, []), self.limit.get(label), now[1]
+        stay = [pair for pair in near if pair[1] != kept and pair[1] != gone]
+        if limit is None or now > limit:
+            stay.append(now)
+            stay.sort(reverse=True)
+            if len(stay) > N_NEAR:
+                limit = stay.pop()
+        if not stay:
             self._look(label)
-        elif n_lost or len(near) < N_NEAR or now > near[-1]:
-            self._keep(label, sorted([*stay, now], reverse=True)[:N_NEAR])
+        elif stay != near:
+            self._keep(label, stay, limit)
+        else:
+            self.limit[label] = limit
 
-    def _keep(self, label: int, near: list[tuple[float, int]]) -> None:
+    def _is_known(self, label: int) -> bool:
+        return len(self.near[label]) == N_NEAR or self.limit[label] is None
+
+    def _keep(self, label: int, near: list[Near], limit: Near | None) -> None:
         """The score: how near the nearest is, and how much nearer than the next ones."""
-        self.near[label] = near
-        # Clusters that are not there are at an affinity of 0.
+        self.near[label], self.limit[label] = near, limit
+        # Clusters that are not there, or not known, are at an affinity of 0.
         next_ones = sum(affinity for affinity, _ in near[1:]) / (N_NEAR - 1)
         self.score[label] = 2 * near[0][0] - next_ones
+        heappush(self._best, (-self.score[label], label))
 
     def _forget(self, label: int) -> None:
         self.near.pop(label, None)
+        self.limit.pop(label, None)
         self.score.pop(label, None)
 
     def _led_to(self, label: int) -> int:

@@ -26,7 +26,14 @@ from dcdc.augment import to_float
 from dcdc.data import ImageSet, channel_statistics
 from dcdc.data.store import open_store
 from dcdc.engine.optimiser import Sgd
-from dcdc.engine.simple_training import Batch, SimplePhase, Terms, codes_of, descending_step
+from dcdc.engine.simple_training import (
+    Batch,
+    DescendingStep,
+    SimplePhase,
+    Terms,
+    codes_of,
+    rate_on,
+)
 from dcdc.errors import InputError
 from dcdc.losses.triplets import triplet_loss
 from dcdc.methods.context import Clustering, Context
@@ -119,8 +126,13 @@ def cluster(
         return {"loss": triplet_loss(points, near, points[others], is_other, margin)}
 
     def period(before: int | None) -> SimplePhase:
-        optimiser = Sgd(network.parameters(), learning_rate, weight_decay=WEIGHT_DECAY)
-        step = descending_step(
+        optimiser = Sgd(
+            network.parameters(),
+            rate_on(training.device, learning_rate),
+            weight_decay=WEIGHT_DECAY,
+            fused=training.device.type == "cuda",
+        )
+        step = DescendingStep(
             loss_of, optimiser, lambda t: learning_rate * (1 + DECAY * t) ** -DECAY_POWER
         )
 
@@ -128,8 +140,9 @@ def cluster(
             if epoch == 1 and before is not None:
                 points = codes_of(network, network, training.store).cpu().numpy()
                 clusters.take(merge_clusters(clusters.labels, *graph_of(points), before))
+                context.observer.note(f"merged to {clusters.number} clusters")
 
-        return SimplePhase(step, epochs, merge_first)
+        return SimplePhase(step, epochs, merge_first, may_be_captured=is_resident)
 
     training.train(*map(period, (None, *numbers[:-1])))
     points = training.codes(network, network)

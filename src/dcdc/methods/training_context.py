@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from dcdc.data import ImageSet
 from dcdc.data.store import Store, open_store
+from dcdc.engine.device_k_means import device_k_means
+from dcdc.engine.k_means import nearest_centre
 from dcdc.engine.observer import Observer
 from dcdc.engine.simple_training import (
     Batch,
@@ -38,6 +40,9 @@ Network = TypeVar("Network", bound=nn.Module)
 
 _MOST_FEATURES = 2_048
 """Of which all directions are computed, to take the leading ones."""
+_MORE_DIRECTIONS, _TURNS = 64, 12
+"""Than are asked for, and how often they are turned: on a GPU a matter of milliseconds."""
+_STARTS = 10
 
 
 @dataclass(frozen=True)
@@ -126,13 +131,15 @@ class TrainingContext:
         parameters: Iterable[nn.Parameter],
         budget: Budget,
         before_epoch: Callable[[int], None] = lambda _: None,
+        *,
+        may_be_captured: bool = False,
     ) -> SimplePhase:
         """By Adam, for about as many steps as the budget has."""
         epochs = self.epochs(budget.n_steps)
         n_steps = epochs * (self.image_set.n_images // self.batch_size)
         decay_steps = n_steps if budget.cosine_decay else None
         step = adam_step(loss_of, list(parameters), budget.learning_rate, decay_steps)
-        return SimplePhase(step, epochs, before_epoch)
+        return SimplePhase(step, epochs, before_epoch, may_be_captured)
 
     def epochs(self, n_steps: int) -> int:
         """For about as many steps."""
@@ -178,8 +185,13 @@ def whitened(codes: NDArray[np.float32], floor: float = 1 / 50) -> NDArray[np.fl
     return np.asarray(centred @ axes / np.sqrt(variances + variances[-1] * floor), np.float32)
 
 
-def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np.float32]:
-    """N x n: every feature standardised, then the directions in which they vary most."""
+def leading_directions(
+    features: NDArray[np.float32], n: int = 64, device: torch.device | None = None
+) -> NDArray[np.float32]:
+    """N x n: every feature standardised, then the directions in which they vary most; `features`
+    are used up. On a GPU, where `device` is one."""
+    if device is not None and device.type == "cuda":
+        return device_leading_directions(features, n, device)
     deviation = features.std(axis=0)
     kept = deviation > 1e-6 * deviation.max()
     standardised = features[:, kept]
@@ -192,15 +204,43 @@ def leading_directions(features: NDArray[np.float32], n: int = 64) -> NDArray[np
     return np.asarray(standardised @ axes, np.float32)
 
 
+@torch.no_grad()
+def device_leading_directions(
+    features: NDArray[np.float32], n: int, device: torch.device
+) -> NDArray[np.float32]:
+    """As `leading_directions`, by products on the device alone: a basis of a few directions more
+    than `n`, turned towards those of most variance again and again (Halko et al., 2011)."""
+    rows = torch.from_numpy(features).to(device)
+    deviation = rows.std(dim=0, correction=0)
+    kept = deviation > 1e-6 * deviation.max()
+    rows = rows[:, kept]
+    rows.sub_(rows.mean(dim=0)).div_(deviation[kept])
+    n = min(n, *rows.shape)
+    n_basis = min(n + _MORE_DIRECTIONS, *rows.shape)
+    draws = torch.Generator(device=device).manual_seed(0)
+    basis = torch.randn(rows.shape[1], n_basis, generator=draws, device=device)
+    for _ in range(_TURNS):
+        basis = torch.linalg.qr(rows.T @ (rows @ basis)).Q
+    seen = rows @ basis
+    # eigh sorts ascending: the last directions hold the most variance.
+    axes = torch.linalg.eigh((seen.T @ seen).double())[1][:, -n:]
+    found: NDArray[np.float32] = (seen @ axes.to(seen)).cpu().numpy()
+    return found
+
+
 def _is_photos(image_set: ImageSet) -> bool:
     """What is in colour and not tiny: objects anywhere, in any light."""
     return image_set.channels == 3 and image_set.side > TINY
 
 
 def k_means(
-    codes: NDArray[np.float32], n_clusters: int, seed: int
+    codes: NDArray[np.float32], n_clusters: int, seed: int, device: torch.device | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Assignments and centres (K x D): the best of 10 starts."""
-    found = KMeans(n_clusters, n_init=10, random_state=derive_seed(seed, "k-means") % 2**32)
+    """Assignments and centres (K x D): the best of 10 starts. On a GPU, where `device` is one."""
+    drawn = derive_seed(seed, "k-means") % 2**32
+    if device is not None and device.type == "cuda":
+        centres = device_k_means(codes, n_clusters, drawn, _STARTS, device)
+        return nearest_centre(codes, centres).astype(np.int64), centres
+    found = KMeans(n_clusters, n_init=_STARTS, random_state=drawn)
     assignments = found.fit_predict(codes).astype(np.int64)
     return assignments, found.cluster_centers_.astype(np.float32)

@@ -58,5 +58,5 @@ def cluster(
     else:
         codes = training.codes(network, network.encode)
         shown = directions(codes)
-    assignments, _ = k_means(shown, n_clusters, seed)
+    assignments, _ = k_means(shown, n_clusters, seed, training.device)
     return Clustering(assignments, features=codes, network=network)
