@@ -5,6 +5,7 @@ that a streamed store fills. Everything it touches keeps its place in memory: we
 state, learning rate (a tensor), the generator's offset.
 """
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,21 +86,46 @@ class CapturedStep:
             terms.update(self._train(heads))
 
         try:
-            with warnings.catch_warnings():
-                # It warms up on a stream of its own, of which torch 2.11 complains.
-                warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
+            with ignoring_streams():
                 if self.generator.device.type == "cuda":
                     with unchanged(self.eager):
-                        build_kernels_of(step)
+                        aside(lambda: build_kernels_of(step))
                 with unchanged(self.eager):
                     graph = self._capture(step, self.generator)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
-            reason = str(_first_of(error)).splitlines()[0]
-            self._warn(f"the step cannot be captured, so it runs eagerly and slower: {reason}")
-            if self.generator.device.type == "cuda":  # else it still counts draws for the graph
-                self.generator.graphsafe_set_state(self.generator.clone_state())
+            self._warn(not_captured(error, self.generator))
             return None
         return _Recorded(graph, terms)
+
+
+def not_captured(error: RuntimeError, generator: torch.Generator) -> str:
+    """What to tell; the generator then draws for eager steps again."""
+    first: BaseException = error
+    while first.__context__ is not None:  # the end of a capture fails, too, and does not say why
+        first = first.__context__
+    if generator.device.type == "cuda":  # it still counts draws for the graph
+        generator.graphsafe_set_state(generator.clone_state())
+    reason = str(first).splitlines()[0]
+    return f"the step cannot be captured, so it runs eagerly and slower: {reason}"
+
+
+@contextmanager
+def ignoring_streams() -> Iterator[None]:
+    """A step warms up on a stream of its own, of which torch 2.11 complains."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
+        yield
+
+
+def aside(function: Callable[[], object]) -> None:
+    """Runs it on a stream of its own, as what is recorded later has to be run first: a gradient
+    that was once added up on the default stream would be added up there in the recording, too,
+    which no recording allows."""
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        function()
+    torch.cuda.current_stream().wait_stream(stream)
 
 
 class CudaCapture:
@@ -119,23 +145,23 @@ class CudaCapture:
         return self.record(function, generator)
 
     def aside(self, function: Callable[[], object]) -> None:
-        """Runs it on a stream of its own, as what is recorded later has to be run first."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            function()
-        torch.cuda.current_stream().wait_stream(stream)
+        aside(function)
 
     def record(
         self, function: Callable[[], object], generator: torch.Generator | None = None
     ) -> Graph:
         """What it does, not yet done."""
+        gc.collect()  # of steps before nothing is left, which the recording could meet
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)
-        # A streamed set's reading thread may wait for its copies meanwhile.
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            function()
+        try:
+            # A streamed set's reading thread may wait for its copies meanwhile.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                function()
+        except RuntimeError:  # torch takes this pool for one that is still recorded to
+            self._pool = torch.cuda.graph_pool_handle()
+            raise
         return graph
 
 
@@ -159,13 +185,6 @@ def unchanged(step: EagerStep) -> Iterator[None]:
         for name, tensor in kept_by_phase.items():
             step.state[name].copy_(tensor)
         step.generator.set_state(generator_state)
-
-
-def _first_of(error: BaseException) -> BaseException:
-    """What went wrong first: the end of a capture fails, too, and says nothing of why."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 def _state(optimiser: Optimiser) -> dict[tuple[int, str], Tensor]:

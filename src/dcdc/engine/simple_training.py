@@ -4,9 +4,7 @@ Shapes: B images, N of the set, D numbers of a code.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +14,7 @@ from torch import Tensor, nn
 from dcdc.augment import to_float
 from dcdc.data.order import epoch_batches
 from dcdc.data.store import Store
-from dcdc.engine.captured_step import CudaCapture, Graph
+from dcdc.engine.captured_step import CudaCapture, Graph, ignoring_streams, not_captured
 from dcdc.engine.observer import Observer
 from dcdc.engine.optimiser import Adam, Optimiser, learning_rate_factor
 from dcdc.engine.terms import EpochTerms
@@ -210,7 +208,7 @@ class CapturedSimpleStep:
         if not self._may_be_recorded:
             return self._step(own)
         self._n_before -= 1
-        with _ignoring_streams():
+        with ignoring_streams():
             self._recorder.aside(lambda: self._keep_terms(own))
         return self._terms
 
@@ -228,20 +226,11 @@ class CapturedSimpleStep:
 
     def _record(self, own: Batch) -> None:
         try:
-            with _ignoring_streams():
+            with ignoring_streams():
                 self._graph = self._recorder.record(lambda: self._keep_terms(own), self._draws)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
             self._may_be_recorded = False
-            reason = str(error).splitlines()[0]
-            self._warn(f"the step cannot be captured, so it runs eagerly and slower: {reason}")
-
-
-@contextmanager
-def _ignoring_streams() -> Iterator[None]:
-    with warnings.catch_warnings():
-        # It warms up on a stream of its own, of which torch 2.11 complains.
-        warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
-        yield
+            self._warn(not_captured(error, self._draws))
 
 
 @torch.no_grad()
