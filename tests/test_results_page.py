@@ -217,6 +217,29 @@ def test_steps_before_and_after_are_as_recorded(title):
     assert f"| {title} | {timed(before, number)} | {found}" in SECTIONS["The engine on a GPU"]
 
 
+OWN_STEPS = {  # row of the page: file and number of its row
+    "`cifar10`, discrimination | 256": ("c9e7381-cifar10-phases", 0),
+    "`cifar10`, 8 heads on frozen features | 512": ("c9e7381-cifar10-phases", 1),
+    "`cifar10`, self-labels on strong copies | 512": ("c9e7381-cifar10-phases", 2),
+    "`stl10`, instance contrast at 96 pixels | 256": ("c9e7381-stl10-phases", 0),
+    "`stl10`, 32 heads on frozen features | 512": ("c9e7381-stl10-phases", 1),
+    "`stl10`, self-labels on strong copies | 512": ("c9e7381-stl10-phases", 2),
+    "ResNet-18 of `cifar10`, instance contrast | 512": ("c9e7381-cifar10-by-contrast-phases", 0),
+}
+
+
+@pytest.mark.parametrize("title", OWN_STEPS)
+def test_steps_of_our_own_presets_are_as_recorded(title):
+    assert f"| {title} | {timed(*OWN_STEPS[title])} |" in SECTIONS["The engine on a GPU"]
+
+
+@pytest.mark.parametrize(("title", "number"), [("over-clustering head", 0), ("cluster head", 1)])
+def test_the_papers_step_before_and_now_in_one_run_is_as_recorded(title, number):
+    before = timed("d228c61-cifar10-paper-50-beside-ae7794e", number)
+    now = timed("ae7794e-cifar10-paper-50", number)
+    assert f"\n| {title} | {before} | {now} |" in SECTIONS["The engine on a GPU"]
+
+
 FEATURES = {
     "STL-10's test part, 8,000, lossy copies": "stl10",
     "CIFAR-10's test part, 10,000": "cifar10",

@@ -1,16 +1,12 @@
 """Instance contrast against the same work spelled out."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from phase_examples import TOOLS, context_of, copies_of, moved, some_images
-from torch.nn import functional as F
 
 from dcdc.losses import nt_xent_loss
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
 from dcdc.phases.contrast import Contrast
-from dcdc.phases.discriminate import Discriminate
 from dcdc.phases.heads import Heads
 
 PHASE = Contrast(epochs=1, batch_size=12, temperature=0.3, projection=4)
@@ -36,26 +32,6 @@ def test_the_copies_find_each_other_by_their_projections(context):
     assert any(name.startswith("parts.contrast.") for name in moved(network))
     assert any(name.startswith("backbone.") for name in moved(network))
     assert not any(name.startswith("heads.") for name in moved(network))
-
-
-def test_copies_of_low_resolution_have_three_quarters_of_the_side(context):
-    network, images = context.network, some_images(context)
-    objective = PHASE.objective(context, TOOLS)
-    (copies,) = copies_of(objective, images)
-    side = copies.shape[-1]
-    total, _ = objective.loss(network, (copies,), ("contrast", "low_resolution"))
-    small = F.interpolate(copies, (3 * side // 4,) * 2, mode="bilinear", antialias=True)
-    projected = network.parts["contrast"](network.features(small))
-    assert total == nt_xent_loss(*projected.split(12), temperature=0.3)
-
-
-@pytest.mark.parametrize("kind", [Contrast, Discriminate])
-def test_the_first_epochs_are_of_low_resolution(kind):
-    phase = kind(epochs=5, low_resolution=0.5)
-    low, whole = ((phase.kind, "low_resolution"),), ((phase.kind,),)
-    passes = [phase.passes(number, (CLUSTER_HEAD,)) for number in range(1, 6)]
-    assert passes == [low, low, whole, whole, whole]
-    assert replace(phase, low_resolution=0).passes(1, (CLUSTER_HEAD,)) == whole
 
 
 def test_no_head_trains_and_nothing_is_scored():

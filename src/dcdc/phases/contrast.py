@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from dcdc.augment import PerturbedCopy
 from dcdc.config import Schedule
 from dcdc.config.phase_settings import BATCH, PROJECTION, TEMPERATURE
-from dcdc.config.ranges import SHARE
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
 from dcdc.engine.phase import Passes, Phase
@@ -21,7 +20,6 @@ from dcdc.engine.views import PerturbedPair
 from dcdc.losses import nt_xent_loss
 from dcdc.networks import ClusteringNetwork
 from dcdc.networks.layers import projection_head
-from dcdc.phases.low_resolution import copies_of, pass_of
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,9 @@ class Contrast(Phase):
     temperature: Annotated[float, TEMPERATURE] = 0.2
     projection: Annotated[int, PROJECTION] = 128
     """Numbers by which copies are compared."""
-    low_resolution: Annotated[float, SHARE] = 0.0
-    """Of the epochs, the first ones, in which copies have three quarters of the side."""
 
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
-        return (pass_of(self, number),)
+        return ((self.kind,),)
 
     def part(self, network: ClusteringNetwork) -> nn.Module:
         return projection_head(network.n_features, self.projection)
@@ -61,11 +57,10 @@ class ContrastObjective(PerturbedPair):
         self,
         network: ClusteringNetwork,
         copies: tuple[Tensor, ...],
-        heads: Sequence[str],
+        heads: Sequence[str],  # noqa: ARG002
     ) -> tuple[Tensor, Terms]:
-        seen = copies_of(copies[0], heads)
         with self.tools.autocast():
-            features = network.features(seen)
+            features = network.features(copies[0])
             (projected,) = self.tools.gather(network.parts[self.phase.kind](features))
         first, second = projected.chunk(2)
         loss = nt_xent_loss(first, second, self.phase.temperature)

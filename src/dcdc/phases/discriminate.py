@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from dcdc.config import RunConfig, Schedule
 from dcdc.config.phase_settings import BATCH, TEMPERATURE
-from dcdc.config.ranges import SHARE, Range
+from dcdc.config.ranges import Range
 from dcdc.config.rules import require
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.objectives import StepTools, Terms
@@ -27,7 +27,6 @@ from dcdc.losses import balanced_labels, discrimination_loss, moved_centres, nex
 from dcdc.losses.heads import EMPTY, at_least_float32
 from dcdc.losses.sizes import EQUAL
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, CopyGroupNorm1d
-from dcdc.phases.low_resolution import copies_of, pass_of
 
 N_PROJECTED = 128
 LABEL_WEIGHT = 0.2
@@ -58,8 +57,6 @@ class Discriminate(Phase):
     temperature: Annotated[float, TEMPERATURE] = 0.05
     n_sets: Annotated[int, Range(1, most=100)] = 10
     """Of centres: the first has as many as there are clusters, the second twice as many, ..."""
-    low_resolution: Annotated[float, SHARE] = 0.0
-    """Of the epochs, the first ones, in which copies have three quarters of the side."""
 
     def check(self, name: str, config: RunConfig) -> None:
         super().check(name, config)
@@ -74,7 +71,7 @@ class Discriminate(Phase):
         return learning_rate_factor(self.schedule, epoch - rising, self.epochs - rising)
 
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
-        return (pass_of(self, number),)
+        return ((self.kind,),)
 
     def part(self, network: ClusteringNetwork) -> "DiscriminatePart":
         head = network.heads[network.sub_heads(CLUSTER_HEAD)[0]]
@@ -155,13 +152,12 @@ class DiscriminateObjective(PerturbedPair):
         self,
         network: ClusteringNetwork,
         copies: tuple[Tensor, ...],
-        heads: Sequence[str],
+        heads: Sequence[str],  # noqa: ARG002
     ) -> tuple[Tensor, Terms]:
         part = self.phase.part_of(network)
         assert self._rows is not None
-        seen = copies_of(copies[0], heads)
         with self.tools.autocast():
-            projected = part.projection(network.features(seen))
+            projected = part.projection(network.features(copies[0]))
         (projected,) = self.tools.gather(projected)
         (rows,) = self.tools.gather(self._rows)
         with torch.autocast(projected.device.type, enabled=False):
