@@ -49,7 +49,6 @@ def fetch(
     benchmark: Benchmark,
     progress: Progress | None = None,
     *,
-    keep_archive: bool = False,
     waits: Sequence[float] = WAITS,
 ) -> Path:
     """The benchmark's folder, with what was missing downloaded, checked and unpacked.
@@ -69,7 +68,7 @@ def fetch(
                 _require_room(benchmark, folder)
                 for file in benchmark.files:
                     if not is_placed(file, folder):
-                        _place(benchmark, file, folder, tell, keep_archive, waits)
+                        _place(benchmark, file, folder, tell, waits)
         for file in benchmark.files:
             if not file.unpacks_to:
                 _check(file, folder / file.name)
@@ -96,7 +95,6 @@ def _place(
     file: RemoteFile,
     folder: Path,
     tell: Progress,
-    keep_archive: bool,
     waits: Sequence[float],
 ) -> None:
     path = folder / file.name
@@ -113,8 +111,7 @@ def _place(
             if sys.platform != "win32":
                 os.sync()  # the bytes before the name that vouches for them
             (unpacked / file.unpacks_to).rename(folder / file.unpacks_to)
-        if not keep_archive:
-            path.unlink()
+        path.unlink()
 
 
 def _check(file: RemoteFile, path: Path) -> None:

@@ -20,9 +20,6 @@ from dcdc.networks.pretrained.requirements import is_installed, required
 
 SIZE = 224
 """Side in pixels; any multiple of 32 goes. The weights were trained at 224."""
-IMAGES_PER_SECOND = 180
-"""Of one CPU thread, frozen (`frozen_for_inference`), at that side; at 160, 192 and 224: 125, 90
-and 65."""
 SPEC = "efficientnet-lite0"
 NAME = "EfficientNet-Lite0"
 EXTRA = "efficientnet"
