@@ -108,6 +108,16 @@ def numbered_names(stem: str, n_images: int) -> NumberedNames:
     return NumberedNames(stem, range(n_images))
 
 
+def classes_of_rows(
+    targets: NDArray[np.int64] | None, class_names: tuple[str, ...], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+    """Of some of the images: a class may have lost all of its own."""
+    if targets is None:
+        return None, ()
+    codes, found = np.unique(targets[rows], return_inverse=True)
+    return found.astype(np.int64), tuple(class_names[code] for code in codes)
+
+
 def check_side(size: int | None) -> None:
     """A side that the user asked for, before anything is read."""
     if size is not None and size < MIN_SIDE:

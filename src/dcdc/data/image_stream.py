@@ -3,7 +3,6 @@
 Shapes: N images of the source, S pixels a side, C channels (1 or 3).
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 
 from dcdc.data.decode import quiet_pillow, square_images
 from dcdc.data.decoded import decoded_blocks, some_are_coloured
-from dcdc.data.fingerprint import content_digest, files_fingerprint
+from dcdc.data.fingerprint import source_fingerprint, with_targets
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
-from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.mapped import slices_of
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given, find_images, readable
 from dcdc.errors import InputError
@@ -90,7 +89,9 @@ def _stream_listing(listing: Listing, size: int, channels: int) -> ImageStream:
     return ImageStream(
         where=listing.where,
         names=listing.names,
-        fingerprint=_digest(listing.fingerprint, shape, listing.targets, listing.class_names),
+        fingerprint=with_targets(
+            f"{listing.fingerprint} {shape}", listing.targets, listing.class_names
+        ),
         read=read,
         targets=listing.targets,
         class_names=listing.class_names,
@@ -111,22 +112,15 @@ def _stream_arrays(
     images = image_set.images
 
     def read(start: int, n_rows: int) -> Iterator[Block]:
-        for first in range(start, len(images), n_rows):
-            require_whole(images)
-            pixels = np.array(square_images(images[first : first + n_rows], size), order="C")
+        for rows in slices_of(images, n_rows, start):
+            pixels = np.array(square_images(images[rows], size), order="C")
             yield Block(pixels, n_read=len(pixels))
-            release_pages(images)
 
-    file = Path(source)
-    if file.is_file():
-        content = files_fingerprint(file.parent, [(file.name, file.stat())])
-    else:
-        content = content_digest(images)
-    shape = (size, size, channels)
+    told = f"{source_fingerprint(source, images)} {(size, size, channels)}"
     return ImageStream(
         where=str(source),
         names=image_set.names,
-        fingerprint=_digest(content, shape, image_set.targets, image_set.class_names),
+        fingerprint=with_targets(told, image_set.targets, image_set.class_names),
         read=read,
         targets=image_set.targets,
         class_names=image_set.class_names,
@@ -141,16 +135,3 @@ def _joined(blocks: list[Block]) -> Block:
         n_read=sum(block.n_read for block in blocks),
         skipped=tuple(skipped for block in blocks for skipped in block.skipped),
     )
-
-
-def _digest(
-    content: str,
-    shape: tuple[int, int, int],
-    targets: NDArray[np.int64] | None,
-    class_names: tuple[str, ...],
-) -> str:
-    digest = hashlib.sha256(f"{content} {shape}".encode())
-    if targets is not None:
-        digest.update(targets.tobytes())
-        digest.update("\0".join(class_names).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.data.mapped import mapping_of, release_pages, require_whole
+from dcdc.data.mapped import mapping_of, slices_within
 from dcdc.data.streaming import Images, JoinedRows, ReadAhead, open_lane
 
 _CHUNK_BYTES = 64 * 2**20
@@ -83,7 +83,9 @@ class DeviceStore:
         self._nhwc = torch.empty((n_images, *images.shape[1:]), dtype=torch.uint8, device=device)
         row = 0
         for part in parts:
-            for piece in _pieces(part, max(1, _CHUNK_BYTES // part[0].nbytes)):
+            for rows in slices_within(part, _CHUNK_BYTES):
+                # A copy, never a view: the file of a map is not to be written.
+                piece = np.array(part[rows], order="C")
                 self._nhwc[row : row + len(piece)] = torch.from_numpy(piece)
                 row += len(piece)
 
@@ -198,14 +200,6 @@ def _checked(images: Images, extra: Images | None) -> list[Images]:
         assert part.ndim == 4, part.shape
         assert part.shape[1:] == images.shape[1:], (part.shape, images.shape)
     return parts
-
-
-def _pieces(images: Images, n_images: int) -> Iterator[Images]:
-    """Copies, never views: a mapped set is never in memory as a whole, nor its file written."""
-    for start in range(0, len(images), n_images):
-        require_whole(images)
-        yield np.array(images[start : start + n_images], order="C")
-        release_pages(images)
 
 
 def _readable(n_bytes: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.arrays import IMAGE_KEYS, TARGET_KEYS, opened_numpy
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import file_fingerprint
 from dcdc.data.path_list import NO_TARGET, unknown_column
 from dcdc.data.regular_files import require_regular
 from dcdc.data.safetensors_file import mapped_tensors
@@ -101,14 +101,13 @@ def _from_arrays(path: Path, found: Mapping[str, NDArray[Any]], reading: Reading
         where,
         path.absolute().parent,
     )
-    fingerprint = files_fingerprint(path.parent, [(path.name, path.stat())])
     return vector_set_of(
         vectors,
         facts,
         where,
         reading,
         copies=None if copies is None else as_matrix(copies, f"the copies of {where}"),
-        key=content_key(fingerprint, reading.column or ""),
+        key=content_key(file_fingerprint(path), reading.column or ""),
     )
 
 

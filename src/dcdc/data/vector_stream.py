@@ -3,15 +3,14 @@
 Shapes: N rows kept of the source, D features.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from dcdc.data.fingerprint import content_digest, files_fingerprint
+from dcdc.data.fingerprint import source_fingerprint, with_targets
 from dcdc.data.image_stream import ImageStream
-from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.mapped import slices_of
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given, readable, require_kind
 from dcdc.data.vector_files import load_vectors
@@ -55,10 +54,8 @@ def _stream(found: VectorSet, source: str | Path, column: str | None) -> ImageSt
     left_out = tuple((n_kept + at, each.reason) for at, each in enumerate(found.skipped))
 
     def read(start: int, n_rows: int) -> Iterator[Block]:
-        for first in range(start, n_kept, n_rows):
-            require_whole(vectors)
-            rows = np.array(vectors[first : first + n_rows], np.float32, order="C")
-            release_pages(vectors)
+        for some in slices_of(vectors, n_rows, start):
+            rows = np.array(vectors[some], np.float32, order="C")
             yield Block(rows, n_read=len(rows))
         rest = tuple(each for each in left_out if each[0] >= start)
         if rest:
@@ -67,24 +64,13 @@ def _stream(found: VectorSet, source: str | Path, column: str | None) -> ImageSt
     names: Sequence[str] = found.names
     if found.skipped:
         names = (*found.names, *(each.name for each in found.skipped))
+    told = f"{source_fingerprint(source, vectors)} {vectors.shape} {column}"
     return ImageStream(
         where=str(source),
         names=names,
-        fingerprint=_fingerprint(found, Path(source), column),
+        fingerprint=with_targets(told, found.targets, found.class_names),
         read=read,
         targets=found.targets,
         class_names=found.class_names,
         file_of=None if files is None else files.__getitem__,
     )
-
-
-def _fingerprint(found: VectorSet, source: Path, column: str | None) -> str:
-    if source.is_file():
-        content = files_fingerprint(source.parent, [(source.name, source.stat())])
-    else:
-        content = content_digest(found.vectors)
-    digest = hashlib.sha256(f"{content} {found.vectors.shape} {column}".encode())
-    if found.targets is not None:
-        digest.update(found.targets.tobytes())
-        digest.update("\0".join(found.class_names).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
