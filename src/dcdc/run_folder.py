@@ -21,8 +21,7 @@ from dcdc.engine.history import HISTORY, read_history
 from dcdc.engine.taught import Taught, read_taught, write_taught
 from dcdc.errors import InputError
 from dcdc.metrics.hierarchy import Hierarchy, Join
-from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_arrays, write_text
 from dcdc.runtime.csv_text import csv_lines
 from dcdc.runtime.folder_contents import Contents
 from dcdc.runtime.folder_lock import locked_folder

@@ -18,9 +18,8 @@ from dcdc.cli.arguments import (
     number_of_clusters,
 )
 from dcdc.cli.faults import stop
-from dcdc.cli.fit_baselines import methods_beside
 from dcdc.cli.fit_regroup import fit_regroup
-from dcdc.cli.fit_training import Manner, resume_run, start_run
+from dcdc.cli.fit_training import Manner, methods_beside, resume_run, start_run
 from dcdc.cli.taking import (
     CopyRunTo,
     FiftyOne,

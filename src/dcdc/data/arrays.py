@@ -16,10 +16,10 @@ from dcdc.data.decode import square_images
 from dcdc.data.fingerprint import file_fingerprint
 from dcdc.data.image_set import MIN_SIDE, ImageSet, check_side, numbered_names
 from dcdc.data.mapped import slices_within
-from dcdc.data.regular_files import require_regular
 from dcdc.data.row_cache import Block, RowSource, cached_rows
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
+from dcdc.stored.reading import require_regular
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 TARGET_KEYS = ("targets", "labels", "label", "y")

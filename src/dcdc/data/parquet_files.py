@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dcdc.data.folder import files_below
 from dcdc.data.listing import refuse_same_names
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa

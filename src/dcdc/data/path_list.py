@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from dcdc.data.fingerprint import files_fingerprint, stat_of
 from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.listing import BadImage, Encoded, Listing, refuse_same_names
-from dcdc.data.regular_files import require_regular
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
 from dcdc.printable import utf8_name
+from dcdc.stored.reading import require_regular
 
 PATH_COLUMNS = ("path", "file", "filename", "file_name", "image", "img")
 LABEL_COLUMNS = ("label", "labels", "class", "target")

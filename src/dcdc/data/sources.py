@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dcdc.data.arrays import load_array_file
+from dcdc.data.arrays import from_arrays, load_array_file
 from dcdc.data.benchmarks.catalogue import (
     BENCHMARKS,
     Benchmark,
@@ -24,9 +24,8 @@ from dcdc.data.benchmarks.catalogue import (
 )
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
-from dcdc.data.digits import load_digits
 from dcdc.data.folder import image_extensions, list_folder
-from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.image_set import ImageSet, check_side, numbered_names
 from dcdc.data.listing import Listing
 from dcdc.data.parquet import list_parquet
 from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
@@ -350,3 +349,13 @@ SOURCES.register(
         holds_vectors,
     ),
 )
+
+
+def load_digits(size: int | None = None) -> ImageSet:
+    """The set at 8 x 8, or resized; grey values 0..16 are stretched to 0..255."""
+    from sklearn import datasets  # half a second that no other source needs
+
+    bunch = datasets.load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
+    names = numbered_names("digit", len(images))
+    return from_arrays(images, bunch.target, names, where="digits", size=size)

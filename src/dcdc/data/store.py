@@ -1,4 +1,5 @@
-"""Where batches come from: the whole set on the device, or streamed from a mapped file.
+"""Where batches come from: the order of an epoch, and the whole set on the device, or streamed from
+a mapped file.
 
 Shapes: N images that are answered, E extra ones after them, B images of a batch, C channels.
 """
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from dcdc.data.mapped import mapping_of, slices_within
 from dcdc.data.streaming import Images, JoinedRows, ReadAhead, open_lane
+from dcdc.errors import InputError
 
 _CHUNK_BYTES = 64 * 2**20
 _RESIDENT_BYTES = 512 * 2**20  # of host memory, for a mapped set
@@ -206,3 +208,17 @@ def _readable(n_bytes: int) -> str:
     if n_bytes >= 10**9:
         return f"{n_bytes / 1e9:.1f} GB"
     return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 10**6 else f"{n_bytes / 1e3:.0f} kB"
+
+
+def epoch_batches(n_images: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Indices, steps x batch_size: a fresh permutation cut into batches of one size.
+
+    The incomplete last batch is dropped; the next epoch's permutation leaves out other images.
+    """
+    if not 1 <= batch_size <= n_images:
+        raise InputError(
+            f"batch size is {batch_size} for {n_images} images: give one from 1 to {n_images}"
+        )
+    order = torch.randperm(n_images, generator=generator, device=generator.device)
+    n_steps = n_images // batch_size
+    return order[: n_steps * batch_size].view(n_steps, batch_size)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dcdc.data.listing import refuse_same_names
 from dcdc.data.path_list import DELIMITERS, LABEL_COLUMNS, PATH_COLUMNS, first_of, label_column
-from dcdc.data.regular_files import require_regular
+from dcdc.stored.reading import require_regular
 
 NAME_COLUMNS = ("name", "names", "id")
 _LINES_LOOKED_AT = 32

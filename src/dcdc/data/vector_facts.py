@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dcdc.data.image_set import Skipped, classes_of_rows, numbered_names
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
 from dcdc.printable import utf8_name
 from dcdc.runtime.journal import Skips
 

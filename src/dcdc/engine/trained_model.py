@@ -32,8 +32,7 @@ from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distr
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork, find_backbone
 from dcdc.networks.pretrained import keep_files, public_spec
-from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.atomic_files import atomic_folder, write_text
+from dcdc.runtime.atomic_files import atomic_folder, write_arrays, write_text
 from dcdc.runtime.environment import own_version
 from dcdc.runtime.hub import push_folder
 from dcdc.runtime.processes import ALONE, Processes

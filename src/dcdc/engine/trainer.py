@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dcdc.data.order import epoch_batches
+from dcdc.data.store import epoch_batches
 from dcdc.engine.backbone_initialisation import initialise_backbone
 from dcdc.engine.checkpoints import (
     CHECKPOINTS,

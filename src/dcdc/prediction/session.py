@@ -19,8 +19,7 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.prediction.answered import Answered
 from dcdc.prediction.answers import Answers, unreadable
-from dcdc.prediction.features_file import npy_header
-from dcdc.prediction.formats import FORMATS, Format
+from dcdc.prediction.formats import FORMATS, Format, npy_header
 from dcdc.prediction.sorting import Sorted, Sorting, check_sorting, cluster_folders, sort_files
 from dcdc.prediction.targets import (
     check_names,

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcdc.engine.cluster_names import tidy_name
-from dcdc.engine.edits import Corrected, Edit, Edits, RunAnswers, corrected
-from dcdc.engine.joined_edits import joined
+from dcdc.engine.edits import Corrected, Edit, Edits, RunAnswers, corrected, joined
 from dcdc.errors import InputError
 from dcdc.run_folder import RunFolder
 from dcdc.stored import files

@@ -22,9 +22,8 @@ from dcdc.data.web_images import date_taken
 from dcdc.errors import InputError
 from dcdc.metrics.agreement import nearest_by_features
 from dcdc.runtime.environment import available_cores
-from dcdc.viewer.duplicates import Duplicates
 from dcdc.viewer.kept_features import KeptFeatures
-from dcdc.viewer.likeness import Likeness, grouped
+from dcdc.viewer.likeness import Duplicates, Likeness, grouped
 from dcdc.viewer.oddity import Oddity, look_at_all, look_for_oddity
 from dcdc.viewer.originals import Original, Originals
 

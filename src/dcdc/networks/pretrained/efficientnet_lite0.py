@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from dcdc.errors import InputError
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
 from dcdc.networks.pretrained.requirements import is_installed, required
 
 SIZE = 224

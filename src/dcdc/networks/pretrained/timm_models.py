@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from dcdc.errors import InputError, first_line
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named, of_tag
 from dcdc.networks.pretrained.weight_files import (

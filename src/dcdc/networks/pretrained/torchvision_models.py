@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named
 from dcdc.networks.pretrained.weight_files import read_safetensors, require_file
