@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from dcdc.counted import counted
+from dcdc.printable import counted
 
 _NO_VALUE: Any = object()
 _LONGEST_VALUE = 100

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dcdc.cli.arguments import (
     Clusters,
+    Column,
     Data,
     DeviceName,
     OnBad,
@@ -38,9 +39,9 @@ from dcdc.cli.experiments import (
 )
 from dcdc.cli.words import COMPARE, in_words
 from dcdc.config import RunConfig
-from dcdc.counted import counted
 from dcdc.errors import InputError
 from dcdc.nearest_name import unknown
+from dcdc.printable import counted
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
 
 if TYPE_CHECKING:
@@ -75,10 +76,7 @@ def compare(
     ] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Column or array of feature vectors, where there are several."),
-    ] = None,
+    column: Column = None,
     on_bad: OnBad = "refuse",
     dataset: Annotated[
         str | None,

@@ -9,6 +9,7 @@ import typer
 
 from dcdc.cli.arguments import (
     Clusters,
+    Column,
     Quiet,
     Report,
     Settings,
@@ -74,10 +75,7 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Column or array of feature vectors, where there are several."),
-    ] = None,
+    column: Column = None,
     on_bad: Annotated[
         str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
     ] = None,

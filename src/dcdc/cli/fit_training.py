@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.cli.fit_announcement import announce
 from dcdc.cli.fit_result import show_result
 from dcdc.cli.taking import check_taking_of, take_of
 from dcdc.cli.tensorboard import writing_events
@@ -63,7 +62,7 @@ def start_run(
     fine_tune: bool,
 ) -> None:
     from dcdc.cli.progress import watching
-    from dcdc.cli.recipe_lines import in_words
+    from dcdc.cli.recipe_lines import announce, in_words
     from dcdc.prepare.duration import expected_duration
     from dcdc.prepare.prepare_run import prepare_run
 

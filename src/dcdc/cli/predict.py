@@ -10,8 +10,8 @@ from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.taking import CopyTo, LinkTo, read_sorting
-from dcdc.counted import counted
 from dcdc.errors import InputError
+from dcdc.printable import counted
 
 if TYPE_CHECKING:
     from dcdc.data import Skipped

@@ -62,6 +62,12 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """Of all of a file, with flat memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
+
+
 def read_bytes(path: Path, most_bytes: int) -> bytes:
     with opened_regular(path, most_bytes) as file:
         content = file.read(most_bytes + 1)  # the file may have grown

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+
+from dcdc.engine.taught import linked
 
 _ROWS_AT_ONCE = 8192
 MOST_DIRECTIONS = 128
@@ -119,9 +119,7 @@ class Duplicates:
             np.stack([np.full(len(group) - 1, group[0]), group[1:]])
             for group in (*self.copies, *self.alike)
         ]
-        one, other = np.concatenate(pairs, axis=1)
-        graph = coo_array((np.ones(len(one), bool), (one, other)), shape=(self.n_images,) * 2)
-        return np.asarray(connected_components(graph, directed=False)[1], np.int32)
+        return linked(np.concatenate(pairs, axis=1).T, self.n_images).astype(np.int32)
 
     def once(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first of each group, in the order of `rows`."""

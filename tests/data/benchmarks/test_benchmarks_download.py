@@ -392,7 +392,7 @@ def test_ctrl_c_in_the_check_keeps_what_has_arrived(archived, site, monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(download.hashlib, "file_digest", interrupted)
+        patch.setattr(hashlib, "file_digest", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fetch(archived)
     assert "set.tar.gz.part" in left(archived)

@@ -4,7 +4,6 @@ Beside a file that is not whole yet lie `NAME.part` and `NAME.part.validator`, t
 the file that the part is of.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -29,6 +28,7 @@ from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import file_lock, remove_leftovers, write_text
 from dcdc.runtime.owners import own_mark
+from dcdc.stored.reading import file_digest
 
 WAITS = (1.0, 3.0, 10.0, 30.0)
 """Seconds before each further try in a row that brings nothing new."""
@@ -115,17 +115,12 @@ def _place(
 
 
 def _check(file: RemoteFile, path: Path) -> None:
-    found = _md5(path)
+    found = file_digest(path, "md5")
     if found != file.md5:
         raise InputError(
             f"{path} has the md5 {found}, not {file.md5}: remove it, then dcdc data get downloads "
             f"it from {file.url}"
         )
-
-
-def _md5(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "md5").hexdigest()
 
 
 def _retrieve(
@@ -134,7 +129,7 @@ def _retrieve(
     """Downloads under another name; the file's own is given once its check sum is right."""
     part = _part_of(file, folder)
     _fill(part, file, benchmark, tell, waits)
-    found = _md5(part)
+    found = file_digest(part, "md5")
     if found != file.md5:
         _forget(part)
         raise InputError(

