@@ -112,12 +112,7 @@ def compare(
     from dcdc.experiments.rows import summarise
     from dcdc.experiments.sequence import n_left
     from dcdc.methods.registry import check_task
-    from dcdc.prepare.cluster_number import (
-        by_number,
-        count_clusters,
-        is_by_classes,
-        refuse_range,
-    )
+    from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes, refuse_range
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS

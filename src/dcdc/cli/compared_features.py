@@ -48,11 +48,7 @@ def features_to_compare(
     import numpy as np
 
     from dcdc.cli.progress import watching
-    from dcdc.prepare.frozen_features import (
-        described_features,
-        frozen_features,
-        require_pretrained,
-    )
+    from dcdc.prepare.frozen_features import described_features, frozen_features, require_pretrained
 
     known = require_pretrained(backbone)
     with watching(quiet=quiet) as observer, observer.counting("computing features") as progress:

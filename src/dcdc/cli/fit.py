@@ -21,15 +21,7 @@ from dcdc.cli.arguments import (
 from dcdc.cli.faults import stop
 from dcdc.cli.fit_regroup import fit_regroup
 from dcdc.cli.fit_training import Manner, methods_beside, resume_run, start_run
-from dcdc.cli.taking import (
-    CopyRunTo,
-    FiftyOne,
-    Lightroom,
-    LinkRunTo,
-    Table,
-    Xmp,
-    read_taking,
-)
+from dcdc.cli.taking import CopyRunTo, FiftyOne, Lightroom, LinkRunTo, Table, Xmp, read_taking
 from dcdc.cli.tensorboard import require_tensorboard
 from dcdc.config.typed_values import parse_value
 from dcdc.errors import InputError

@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 
 from dcdc.data.arrays import from_arrays, load_array_file
-from dcdc.data.benchmarks.catalogue import (
-    BENCHMARKS,
-    Benchmark,
-    folder_of,
-    how_to_place,
-    is_here,
-)
+from dcdc.data.benchmarks.catalogue import BENCHMARKS, Benchmark, folder_of, how_to_place, is_here
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.folder import image_extensions, list_folder

@@ -14,12 +14,7 @@ from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
 from dcdc.runtime.folder_contents import Contents
-from dcdc.runtime.tensor_files import (
-    DamagedTensorFileError,
-    load_tensors,
-    not_finite,
-    save_tensors,
-)
+from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, not_finite, save_tensors
 from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError, file_digest, sealed
 from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit

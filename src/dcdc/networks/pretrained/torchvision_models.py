@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named
 from dcdc.networks.pretrained.weight_files import read_safetensors, require_file
@@ -122,8 +122,7 @@ def _origin(name: str) -> tuple[str, bool | None]:
 
 
 def _load(spec: str, weights: Any, path: Path | None, module: nn.Module) -> None:
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
+    trunk = trunk_of(module)
     state = _fetched(spec, weights.url) if path is None else read_safetensors(path)
     own = trunk.state_dict()
     heads = tuple(name for name in state if name.partition(".")[0] in _HEADS and name not in own)
