@@ -15,10 +15,9 @@ import pyarrow as pa
 from dcdc.data import Skipped
 from dcdc.data.decode import quiet_pillow
 from dcdc.data.decoded import check_on_bad
-from dcdc.data.image_stream import ImageStream, open_stream
+from dcdc.data.image_stream import ImageStream, open_stream, open_vector_stream
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given
-from dcdc.data.vector_stream import open_vector_stream
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError

@@ -20,11 +20,16 @@ from dcdc.report.compared_runs import (
 from dcdc.report.confusion_figure import MAX_CLASSES, match
 from dcdc.report.disagreement import ShownImages, agreement_of, classes_of, picker_data
 from dcdc.report.figures import Picture, draw_picture
-from dcdc.report.method_figures import MethodScores, draw_agreement, draw_confusions, draw_methods
+from dcdc.report.method_figures import (
+    MethodScores,
+    draw_agreement,
+    draw_confusions,
+    draw_methods,
+    draw_time_and_quality,
+)
 from dcdc.report.page_data import as_script
 from dcdc.report.rendering import render, script_of
 from dcdc.report.themes import DARK, LIGHT
-from dcdc.report.time_figure import draw_time_and_quality
 from dcdc.report.training_figure import SCORES
 from dcdc.runtime.atomic_files import write_text
 
