@@ -37,9 +37,9 @@ from dcdc.cli.experiments import (
     own_command,
     print_grid,
 )
-from dcdc.cli.words import COMPARE, in_words
+from dcdc.cli.words import COMPARE
 from dcdc.config import RunConfig
-from dcdc.errors import InputError
+from dcdc.errors import InputError, in_words
 from dcdc.nearest_name import unknown
 from dcdc.printable import counted
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked

@@ -18,7 +18,7 @@ from dcdc.data.vector_arrays import require_enough
 from dcdc.data.vector_files import load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
-from dcdc.errors import InputError
+from dcdc.errors import no_meaning
 
 Found = ImageSet | Listing | VectorSet
 
@@ -48,10 +48,12 @@ def load_data(
     with readable(source):
         found = find_data(source, size, reading)
     if isinstance(found, VectorSet):
-        _refuse_if(size, "size", f"{source}: it holds feature vectors, which have none")
+        if size is not None:
+            raise no_meaning("size", size, f"{source}: it holds feature vectors, which have none")
         require_enough(found, str(source), at_least=at_least, may_be_equal=may_be_equal)
         return replace(found, known_as=built_in_name(source))
-    _refuse_if(column, "column", f"{source}, which holds no feature vectors")
+    if column is not None:
+        raise no_meaning("column", column, f"{source}, which holds no feature vectors")
     if isinstance(found, Listing):
         found = decode_listing(
             found,
@@ -72,11 +74,6 @@ def find_data(
     if kind.has_vectors(str(source), reading.column):
         return load_vectors(source, reading)
     return kind.find(str(source), size, reading.target)
-
-
-def _refuse_if(value: object, parameter: str, where: str) -> None:
-    if value is not None:
-        raise InputError(f"has no meaning for {where}", parameter=parameter, value=value)
 
 
 def find_again(source: str | Path, target: str | None = None, column: str | None = None) -> Found:

@@ -28,7 +28,7 @@ from dcdc.data.path_list import list_files, list_paths
 from dcdc.data.vector_files import holds_vectors, load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 from dcdc.registry import Registry
 from dcdc.runtime.environment import expanded
 
@@ -263,11 +263,7 @@ def _how_to_get(benchmark: Benchmark) -> str:
 
 def _refuse_target(target: str | None, where: str) -> None:
     if target not in (None, "", "none"):
-        raise InputError(
-            f"has no meaning for {where}: it names a column of Parquet or of a list",
-            parameter="target",
-            value=target,
-        )
+        raise no_meaning("target", target, f"{where}: it names a column of Parquet or of a list")
 
 
 def _unknown(text: str, path: Path) -> InputError:

@@ -21,7 +21,7 @@ from dcdc.data.vector_parquet import holds_vector_column, load_vector_parquet
 from dcdc.data.vector_rows import BFLOAT16, MAP_ABOVE_BYTES, Reading, content_key
 from dcdc.data.vector_set import VectorSet
 from dcdc.data.vector_table import is_table_of_numbers, load_vector_table
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 from dcdc.stored.reading import require_regular
 
 VECTOR_KEYS = ("vectors", "features", "embeddings", "x", "data", "arr_0")
@@ -182,9 +182,7 @@ def _tensor_key(tensors: Mapping[str, NDArray[Any]], path: Path, column: str | N
 
 def _refuse(parameter: str, value: str | None, path: Path, names: str) -> None:
     if value:
-        raise InputError(
-            f"has no meaning for {path}: it names {names}", parameter=parameter, value=value
-        )
+        raise no_meaning(parameter, value, f"{path}: it names {names}")
 
 
 def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:

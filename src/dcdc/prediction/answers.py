@@ -20,7 +20,7 @@ from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 from dcdc.prediction.answered import LEFT_OUT, Answered, packed, unpacked
 from dcdc.runtime.device import cpu_threads
 from dcdc.runtime.processes import ALONE, Processes
@@ -47,11 +47,7 @@ def images_for(
             source, n_features=width, target=target, column=column, on_bad=on_bad
         )
     if column is not None:
-        raise InputError(
-            f"has no meaning for {source}, which holds no feature vectors",
-            parameter="column",
-            value=column,
-        )
+        raise no_meaning("column", column, f"{source}, which holds no feature vectors")
     channels = model.network.in_channels
     return open_stream(source, size=model.size, channels=channels, target=target)
 
