@@ -22,6 +22,42 @@ FEW_COLUMNS = 16
 """Directions alone tell images apart, and of few numbers they are half of what there is."""
 
 
+def announce(prepared: Prepared, n_processes: int) -> None:
+    config, image_set = prepared.config, prepared.images
+    if prepared.passed_over is not None:
+        name = prepared.passed_over
+        note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
+    for line in backbone_lines(prepared):
+        note(line)
+    if n_processes > 1:
+        note(f"{n_processes} processes share every batch")
+    counts = [described(image_set)]
+    extra = getattr(image_set, "extra", None)
+    if extra is not None:
+        counts.append(f"{len(extra):,} more for the over-clustering head alone")
+    if image_set.skipped:
+        counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
+    column = f" (column {config.data.target})" if config.data.target and image_set.n_classes else ""
+    counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
+    note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
+    if prepared.number is not None:
+        note(number_line(prepared.number))
+    if getattr(image_set, "by_folder", False):
+        some = ", ".join(image_set.class_names[:3])
+        more = ", ..." if len(image_set.class_names) > 3 else ""
+        note(f"classes are its sub-folders ({some}{more}), for scores alone; else --target none")
+    if prepared.recipe is None:
+        note("settings chosen from the images, each with what changes it:")
+        note_pairs(explained(config))
+    else:
+        note(
+            f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
+            f"{main_batch_size(config)}, {copies(config)} of each, {length(config)}, seed "
+            f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
+            f"{prepared.recipe} lists all)"
+        )
+
+
 def in_words(seconds: float) -> str:
     """To one or two digits: it is an estimate."""
     if seconds < 60:
@@ -143,39 +179,3 @@ def number_line(found: ClusterNumber) -> str:
     if not found.is_settled:
         line += ": the images do not settle the number, look at others too"
     return f"{line}; other peaks: {others}" if others else line
-
-
-def announce(prepared: Prepared, n_processes: int) -> None:
-    config, image_set = prepared.config, prepared.images
-    if prepared.passed_over is not None:
-        name = prepared.passed_over
-        note(f"the {name} recipe is made for a GPU: ask for it by --preset {name}")
-    for line in backbone_lines(prepared):
-        note(line)
-    if n_processes > 1:
-        note(f"{n_processes} processes share every batch")
-    counts = [described(image_set)]
-    extra = getattr(image_set, "extra", None)
-    if extra is not None:
-        counts.append(f"{len(extra):,} more for the over-clustering head alone")
-    if image_set.skipped:
-        counts.append(f"{len(image_set.skipped):,} skipped (skipped.csv in the run folder)")
-    column = f" (column {config.data.target})" if config.data.target and image_set.n_classes else ""
-    counts.append(f"{image_set.n_classes or 'no'} classes to score against{column}")
-    note(f"{config.data.source}: {', '.join(counts)}, {config.n_clusters} clusters to find")
-    if prepared.number is not None:
-        note(number_line(prepared.number))
-    if getattr(image_set, "by_folder", False):
-        some = ", ".join(image_set.class_names[:3])
-        more = ", ..." if len(image_set.class_names) > 3 else ""
-        note(f"classes are its sub-folders ({some}{more}), for scores alone; else --target none")
-    if prepared.recipe is None:
-        note("settings chosen from the images, each with what changes it:")
-        note_pairs(explained(config))
-    else:
-        note(
-            f"preset {prepared.recipe}: backbone {config.network.backbone}, batch of "
-            f"{main_batch_size(config)}, {copies(config)} of each, {length(config)}, seed "
-            f"{config.train.seed}; change with --epochs, --batch-size, --set (dcdc presets "
-            f"{prepared.recipe} lists all)"
-        )

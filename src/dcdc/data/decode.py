@@ -38,10 +38,8 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-
 Source = Path | bytes | BinaryIO
-_HANDLERS = ("TIFFSetErrorHandler", "TIFFSetErrorHandlerExt", "TIFFSetWarningHandler")
+_TIFF_HANDLERS = ("TIFFSetErrorHandler", "TIFFSetErrorHandlerExt", "TIFFSetWarningHandler")
 _MAPS = Path("/proc/self/maps")
 
 
@@ -219,11 +217,12 @@ def _squared(image: Image.Image, size: int) -> Image.Image:
 
 @cache
 def quiet_libtiff() -> None:
-    """Once for the process; nothing happens where Pillow's libtiff is not found."""
+    """Its own lines on stderr are about files that are told of as bad images anyhow. Once for the
+    process; nothing happens where Pillow's libtiff is not found."""
     for library in _libraries():
         with suppress(OSError):
             loaded = ctypes.CDLL(library)
-            for name in _HANDLERS:
+            for name in _TIFF_HANDLERS:
                 with suppress(AttributeError):
                     getattr(loaded, name)(None)
 

@@ -119,12 +119,6 @@ def classes_of_rows(
     return found.astype(np.int64), tuple(class_names[code] for code in codes)
 
 
-def check_side(size: int | None) -> None:
-    """A side that the user asked for, before anything is read."""
-    if size is not None and size < MIN_SIDE:
-        raise InputError(f"image size is {size}: give {MIN_SIDE} or more pixels a side")
-
-
 def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation per channel of pixels in [0, 1], from at most 10,000 images."""
     n_pixels = 0
@@ -137,3 +131,9 @@ def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tu
     std = np.sqrt(np.maximum(squares / n_pixels / 255**2 - mean**2, 0))
     # A set of one flat colour has no deviation to divide by.
     return tuple(mean.round(6).tolist()), tuple(np.maximum(std, 1e-3).round(6).tolist())
+
+
+def check_side(size: int | None) -> None:
+    """A side that the user asked for, before anything is read."""
+    if size is not None and size < MIN_SIDE:
+        raise InputError(f"image size is {size}: give {MIN_SIDE} or more pixels a side")

@@ -169,6 +169,16 @@ def _find_built_in(text: str, size: int | None, target: str | None) -> ImageSet 
     return load_digits(size) if text == "digits" else _load_benchmark(text, size)
 
 
+def load_digits(size: int | None = None) -> ImageSet:
+    """The set at 8 x 8, or resized; grey values 0..16 are stretched to 0..255."""
+    from sklearn import datasets  # half a second that no other source needs
+
+    bunch = datasets.load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
+    names = numbered_names("digit", len(images))
+    return from_arrays(images, bunch.target, names, where="digits", size=size)
+
+
 def _find_arrays(text: str, size: int | None, target: str | None) -> ImageSet:
     _refuse_target(target, text)
     return load_array_file(Path(text), size)
@@ -339,13 +349,3 @@ SOURCES.register(
         holds_vectors,
     ),
 )
-
-
-def load_digits(size: int | None = None) -> ImageSet:
-    """The set at 8 x 8, or resized; grey values 0..16 are stretched to 0..255."""
-    from sklearn import datasets  # half a second that no other source needs
-
-    bunch = datasets.load_digits()
-    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
-    names = numbered_names("digit", len(images))
-    return from_arrays(images, bunch.target, names, where="digits", size=size)

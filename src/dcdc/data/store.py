@@ -23,6 +23,20 @@ _RESIDENT_SHARE = 0.5  # of a GPU's free memory
 _BATCHES_AHEAD = 3
 
 
+def epoch_batches(n_images: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Indices, steps x batch_size: a fresh permutation cut into batches of one size.
+
+    The incomplete last batch is dropped; the next epoch's permutation leaves out other images.
+    """
+    if not 1 <= batch_size <= n_images:
+        raise InputError(
+            f"batch size is {batch_size} for {n_images} images: give one from 1 to {n_images}"
+        )
+    order = torch.randperm(n_images, generator=generator, device=generator.device)
+    n_steps = n_images // batch_size
+    return order[: n_steps * batch_size].view(n_steps, batch_size)
+
+
 class Store(Protocol):
     """N + E uint8 images; batches are B x C x H x W, channels-last in memory."""
 
@@ -208,17 +222,3 @@ def _readable(n_bytes: int) -> str:
     if n_bytes >= 10**9:
         return f"{n_bytes / 1e9:.1f} GB"
     return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 10**6 else f"{n_bytes / 1e3:.0f} kB"
-
-
-def epoch_batches(n_images: int, batch_size: int, generator: torch.Generator) -> Tensor:
-    """Indices, steps x batch_size: a fresh permutation cut into batches of one size.
-
-    The incomplete last batch is dropped; the next epoch's permutation leaves out other images.
-    """
-    if not 1 <= batch_size <= n_images:
-        raise InputError(
-            f"batch size is {batch_size} for {n_images} images: give one from 1 to {n_images}"
-        )
-    order = torch.randperm(n_images, generator=generator, device=generator.device)
-    n_steps = n_images // batch_size
-    return order[: n_steps * batch_size].view(n_steps, batch_size)

@@ -208,7 +208,8 @@ def _system_call() -> Callable[[bytes, bytes], int] | None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Whether it was done: file systems of a network, say, cannot."""
+    """Two folders change places in one step; whether it was done: file systems of a network, say,
+    cannot."""
     call = _system_call()
     if call is None:
         return False
