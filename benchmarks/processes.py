@@ -23,7 +23,7 @@ def steps(batch_size: int, seconds: float) -> None:
 
     from dcdc.config import with_values
     from dcdc.data import load_digits
-    from dcdc.data.order import epoch_batches
+    from dcdc.data.store import epoch_batches
     from dcdc.engine.observer import SilentObserver
     from dcdc.prepare.assembly import build_training
     from dcdc.prepare.presets import preset

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcdc.printable import file_name, shown, shown_lines, utf8_name
+from dcdc.errors import Interrupted
+from dcdc.printable import counted, file_name, shown, shown_lines, utf8_name
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,15 @@ def test_every_name_can_be_written_and_read_back(name):
 def test_usual_names_stay_as_they_are():
     for name in ("a/b.png", "C:\\x\\y.png", "\\xyz", "Käse.png"):
         assert utf8_name(name) == name
+
+
+def test_one_is_singular_and_thousands_have_their_comma():
+    assert [counted(n, "image") for n in (0, 1, 2, 1200)] == [
+        *("0 images", "1 image", "2 images", "1,200 images")
+    ]
+    assert counted(1, "class", "classes") == "1 class"
+    assert counted(3, "class", "classes") == "3 classes"
+
+
+def test_whoever_stops_after_one_epoch_is_told_so():
+    assert str(Interrupted("SIGINT", 1)) == "stopped by SIGINT after 1 epoch"

@@ -11,7 +11,7 @@ import torch
 
 from dcdc.cli.words import COMMAND_LINE
 from dcdc.errors import InputError
-from dcdc.run_folder import RUN_FOLDER, RunFolder, write_assignments
+from dcdc.run_folder import RUN_FOLDER, RunFolder
 from dcdc.runtime.atomic_files import is_leftover
 from dcdc.runtime.folder_lock import LOCK
 from kills import killed_before, watched
@@ -224,27 +224,23 @@ def test_the_model_comes_back_and_a_damaged_one_is_named(tmp_path):
 
 def test_assignments_as_parquet(tmp_path):
     columns = (["a", 'b "quoted", with comma'], np.array([1, 0]), np.array([0.5, 0.75]), ["x", "y"])
-    write_assignments(tmp_path / "out.parquet", *columns)
-    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    folder = RunFolder(tmp_path)
+    folder.write_assignments(*columns)
+    table = pq.read_table(folder.assignments_file).to_pydict()
     assert table["name"] == columns[0]
     assert table["cluster"] == [1, 0]
     assert table["confidence"] == [0.5, 0.75]
     assert table["target"] == ["x", "y"]
-    write_assignments(tmp_path / "plain.parquet", *columns[:3], None)
-    assert "target" not in pq.read_table(tmp_path / "plain.parquet").column_names
+    folder.write_assignments(*columns[:3], None)
+    assert "target" not in pq.read_table(folder.assignments_file).column_names
 
 
 def test_the_second_best_cluster_is_told_where_it_is_known(tmp_path):
     runner_up = (np.array([0, 1]), np.array([0.25, 0.125]))
-    write_assignments(
-        tmp_path / "out.parquet",
-        ["a", "b"],
-        np.array([1, 0]),
-        np.array([0.5, 0.75]),
-        None,
-        runner_up,
-    )
-    table = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    folder = RunFolder(tmp_path)
+    shares = np.array([0.5, 0.75])
+    folder.write_assignments(["a", "b"], np.array([1, 0]), shares, None, runner_up)
+    table = pq.read_table(folder.assignments_file).to_pydict()
     assert list(table) == ["name", "cluster", "confidence", "runner_up", "runner_up_confidence"]
     assert table["runner_up"] == [0, 1]
     assert table["runner_up_confidence"] == [0.25, 0.125]

@@ -1,12 +1,13 @@
 """Errors that a person can correct, in parts: entry points show them in one line of their words."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from dcdc.counted import counted
+from dcdc.printable import counted
 
 _NO_VALUE: Any = object()
 _LONGEST_VALUE = 100
@@ -84,6 +85,11 @@ class InputError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors are sent between processes."""
         return _rebuilt, (type(self), self.parts())
+
+
+def no_meaning(parameter: str, value: Any, where: str) -> InputError:
+    """Of what was asked for and is for something else."""
+    return InputError(f"has no meaning for {where}", parameter=parameter, value=value)
 
 
 def _shortened(value: Any) -> Any:
@@ -194,3 +200,12 @@ def out_of_means(error: BaseException) -> InputError | None:
         f"{where} does not suffice{how_much}; what was written before stays",
         remedy="lower {heads.batch_size}, {data.size} or {n_clusters}, or what was raised",
     )
+
+
+@contextmanager
+def in_words(words: Words) -> Iterator[None]:
+    """Faults name parameters as this entry point has them."""
+    try:
+        yield
+    except (InputError, TrainingError) as error:
+        raise type(error)(error.told(words)) from None

@@ -57,3 +57,11 @@ def are_folders(targets: Sequence[str], names: Sequence[str]) -> bool:
         "/" in name and name.partition("/")[0] == target
         for name, target in zip(names, targets, strict=True)
     )
+
+
+def encode_targets(
+    targets: ArrayLike, where: str = "targets"
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Codes 0..C-1 and the class names they stand for, sorted (integers by value)."""
+    classes, codes = np.unique(label_array(targets, where), return_inverse=True)
+    return codes.astype(np.int64), tuple(str(name) for name in classes.tolist())

@@ -1,4 +1,5 @@
-"""Text from outside as people may safely see it, and names that every file format can hold."""
+"""Text for people: from outside as they may safely see it, names that every file format can hold,
+and a number with its noun."""
 
 import re
 
@@ -53,3 +54,8 @@ def _unescaped(text: str) -> str:
         return "\\"
     code = int(text[2:], 16)
     return chr(code + 0xDC00 if text[1] == "x" else code)
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """`1 image`, `1,200 images`; `several` where an s is not enough."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -21,8 +21,7 @@ from dcdc.engine.history import HISTORY, read_history
 from dcdc.engine.taught import Taught, read_taught, write_taught
 from dcdc.errors import InputError
 from dcdc.metrics.hierarchy import Hierarchy, Join
-from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_text
+from dcdc.runtime.atomic_files import atomic_file, remove_leftovers, write_arrays, write_text
 from dcdc.runtime.csv_text import csv_lines
 from dcdc.runtime.folder_contents import Contents
 from dcdc.runtime.folder_lock import locked_folder
@@ -227,7 +226,20 @@ class RunFolder:
         targets: Sequence[str] | None,
         runner_up: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        write_assignments(self.assignments_file, names, assignments, confidence, targets, runner_up)
+        """name, cluster, confidence and, if known, target and the second-best cluster with its own
+        confidence."""
+        columns: dict[str, pa.Array] = {
+            "name": pa.array(list(names), pa.string()),
+            "cluster": pa.array(assignments, pa.int32()),
+            "confidence": pa.array(confidence, pa.float32()),
+        }
+        if targets is not None:
+            columns["target"] = pa.array(list(targets), pa.string())
+        if runner_up is not None:
+            columns["runner_up"] = pa.array(runner_up[0], pa.int32())
+            columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
+        with atomic_file(self.assignments_file) as temporary:
+            pq.write_table(sealed_table(pa.table(columns)), temporary, compression="zstd")
 
     def read_assignments(self) -> pa.Table:
         if not self.assignments_file.exists():
@@ -355,30 +367,6 @@ def _is_as_new(path: Path) -> bool:
 def skipped_table(skipped: Iterable[tuple[str, str]]) -> str:
     """Of names and reasons, as CSV."""
     return csv_lines([("name", "reason"), *skipped])
-
-
-def write_assignments(
-    path: Path,
-    names: Sequence[str],
-    assignments: np.ndarray,
-    confidence: np.ndarray,
-    targets: Sequence[str] | None,
-    runner_up: tuple[np.ndarray, np.ndarray] | None = None,
-) -> None:
-    """name, cluster, confidence and, if known, target and the second-best cluster with its own
-    confidence."""
-    columns: dict[str, pa.Array] = {
-        "name": pa.array(list(names), pa.string()),
-        "cluster": pa.array(assignments, pa.int32()),
-        "confidence": pa.array(confidence, pa.float32()),
-    }
-    if targets is not None:
-        columns["target"] = pa.array(list(targets), pa.string())
-    if runner_up is not None:
-        columns["runner_up"] = pa.array(runner_up[0], pa.int32())
-        columns["runner_up_confidence"] = pa.array(runner_up[1], pa.float32())
-    with atomic_file(path) as temporary:
-        pq.write_table(sealed_table(pa.table(columns)), temporary, compression="zstd")
 
 
 def refined_name(run: Path) -> Path:

@@ -267,7 +267,7 @@ def test_presets_are_listed_and_shown(dcdc):
 
 
 def test_a_recipe_that_the_machine_cannot_bear_is_passed_over_aloud(tiny_config, tiny_set, capfd):
-    from dcdc.cli.fit_announcement import announce
+    from dcdc.cli.recipe_lines import announce
     from dcdc.prepare.prepare_run import Prepared
     from dcdc.prepare.resolve import resolve
 

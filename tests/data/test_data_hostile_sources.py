@@ -102,7 +102,7 @@ def test_a_file_that_is_cut_while_it_is_mapped_is_one_line(kind, tmp_path):
     script = f"""
 import os
 from dcdc.data.image_stream import open_stream
-from dcdc.data.vector_stream import open_vector_stream
+from dcdc.data.image_stream import open_vector_stream
 from dcdc.errors import InputError
 file = {str(file)!r}
 if {kind == "images"}:

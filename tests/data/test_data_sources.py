@@ -5,9 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits as sklearn_digits
 
 from dcdc.cli.words import COMMAND_LINE
-from dcdc.data import label_column_of, label_columns, load_images
+from dcdc.data import label_column_of, label_columns, load_digits, load_images
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.sources import require_at_hand
 from dcdc.errors import InputError
@@ -217,3 +218,17 @@ def test_a_source_at_hand_is_told_without_opening_it(here):
         with pytest.raises(InputError) as caught:
             require_at_hand(source)
         assert str(caught.value) == refused(source)
+
+
+def test_digits_are_scikit_learns_stretched_to_255():
+    digits, truth = load_digits(), sklearn_digits()
+    assert digits.images.shape == (1797, 8, 8, 1)
+    assert np.abs(digits.images[..., 0] / 255 * 16 - truth.images).max() < 0.04  # 16 / 255 / 2
+    assert (digits.images.min(), digits.images.max()) == (0, 255)
+    assert np.array_equal(digits.targets, truth.target)
+    assert digits.class_names == tuple("0123456789")
+    assert (digits.names[0], digits.names[-1]) == ("digit-0000", "digit-1796")
+
+
+def test_digits_can_be_enlarged():
+    assert load_digits(16).image_shape == (16, 16, 1)

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dcdc.engine.edits import OUTSIDE, Edits, RunAnswers, corrected, read_edits, write_edits
-from dcdc.engine.joined_edits import joined
+from dcdc.engine.edits import OUTSIDE, Edits, RunAnswers, corrected, joined, read_edits, write_edits
 from dcdc.errors import InputError
 
 ANSWERS = RunAnswers([f"{row}.jpg" for row in range(6)], np.array([0, 0, 1, 1, 2, 2]), 3)

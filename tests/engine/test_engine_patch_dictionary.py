@@ -8,8 +8,11 @@ import torch
 
 from dcdc.config import with_values
 from dcdc.data import from_arrays
-from dcdc.engine.backbone_initialisation import initialise_backbone
+from dcdc.data.vector_store import open_vector_store
+from dcdc.engine import patch_dictionary
 from dcdc.engine.observer import SilentObserver
+from dcdc.engine.patch_dictionary import find_middle, initialise_backbone
+from dcdc.networks import ClusteringNetwork, build_backbone
 from dcdc.prepare.assembly import build_training
 from dcdc.prepare.resolve import perturbed_copy, resolve
 from dcdc.run import run
@@ -131,3 +134,22 @@ def test_a_run_finds_the_tiny_sets_kinds_and_a_resumed_one_finds_nothing_anew(
     given = run(config, tiny_set, weights=longer.model.network.state_dict())
     backbone = longer.model.network.backbone
     assert torch.equal(given.model.network.backbone.filters, backbone.filters)
+
+
+def test_the_middle_is_the_mean_of_all_rows_however_they_are_cut(monkeypatch):
+    vectors = np.random.default_rng(0).normal(3, 1, (25, 6)).astype(np.float32)
+    network = ClusteringNetwork(
+        build_backbone("vectors", 6),
+        in_channels=6,
+        n_clusters=2,
+        mean=(0.0,),
+        std=(1.0,),
+        takes_vectors=True,
+    )
+    for chunk in (4, 25, 100):
+        monkeypatch.setattr(patch_dictionary, "_ROWS_AT_ONCE", chunk)
+        network.directions.middle.zero_()
+        find_middle(network, open_vector_store(vectors, "cpu"))
+        torch.testing.assert_close(
+            network.directions.middle, torch.from_numpy(vectors.mean(axis=0)), rtol=1e-6, atol=1e-6
+        )

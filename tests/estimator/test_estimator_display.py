@@ -16,8 +16,8 @@ from PIL import Image
 import dcdc
 from dcdc import DCDC, InputError
 from dcdc.data import from_vectors
-from dcdc.estimator import progress_bar
-from dcdc.estimator.watching import EstimatorObserver, watching
+from dcdc.estimator import watching as watching_module
+from dcdc.estimator.watching import EstimatorObserver, can_be_seen, watching
 from dcdc.report.cluster_gallery import ClusterGallery
 from dcdc.report.facts import clusters_of
 from dcdc.run import run
@@ -233,8 +233,8 @@ def test_a_bar_in_a_notebook_is_one_output_that_changes(monkeypatch):
     notebook.display.display = display
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
-    monkeypatch.setattr(progress_bar, "_SECONDS", 0.0)
-    assert progress_bar.can_be_seen()
+    monkeypatch.setattr(watching_module, "_SECONDS", 0.0)
+    assert can_be_seen()
     with watching(None) as observer:
         observer.on_start(epoch=0, epochs=2, steps_left=4)
         observer.on_step({}, 16)

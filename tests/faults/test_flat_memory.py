@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from dcdc.data import channel_statistics
-from dcdc.data.order import epoch_batches
+from dcdc.data.store import epoch_batches
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.data.store import open_store
 

@@ -1,13 +1,15 @@
 """The three formats say the same, whatever a file is called."""
 
 import csv
+import io
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dcdc.prediction.formats import FORMATS
+from dcdc.prediction.formats import FORMATS, npy_header
 from dcdc.runtime.csv_text import unguarded
 
 NAMES = ["plain.png", 'a "quoted", one\nand\ta line', "=1+1", "\N{CAT FACE}", "\r", " , "]
@@ -73,3 +75,11 @@ def test_numbers_are_as_short_as_they_can_be():
     assert text.startswith("plain.png,0,0.33333334,true,0.7\n")
     line = FORMATS[".jsonl"].piece(block(NAMES[:1])).decode()
     assert '"confidence": 0.33333334, "out_of_distribution": true, "score": 0.7}' in line
+
+
+def test_numpy_reads_it_whatever_the_number_of_rows():
+    for n_rows in (0, 1, 12):
+        values = np.arange(n_rows * 3, dtype="<f4").reshape(n_rows, 3)
+        file = io.BytesIO(npy_header(n_rows, 3) + values.tobytes())
+        assert np.array_equal(np.load(file), values)
+    assert len({len(npy_header(n, d)) for n in (0, 10**12) for d in (1, 4096)}) == 1

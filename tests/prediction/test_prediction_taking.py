@@ -11,8 +11,7 @@ from dcdc.config import RunConfig, to_mapping, with_values
 from dcdc.engine.edits import Edits, RunAnswers
 from dcdc.errors import InputError
 from dcdc.metrics import partition_health
-from dcdc.prediction.run_answers import read_corrected
-from dcdc.prediction.run_files import run_files
+from dcdc.prediction.run_answers import read_corrected, run_files
 from dcdc.prediction.sidecars import Sidecars
 from dcdc.prediction.sorting import Sorting
 from dcdc.prediction.taking import Taking, take_away

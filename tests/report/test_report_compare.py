@@ -24,9 +24,9 @@ from dcdc.report.method_figures import (
     draw_agreement,
     draw_confusions,
     draw_methods,
+    draw_time_and_quality,
 )
 from dcdc.report.themes import LIGHT
-from dcdc.report.time_figure import draw_time_and_quality
 
 EVIL = """<script>alert("x")</script>' onerror='alert(1)" & co"""
 

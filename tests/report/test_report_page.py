@@ -18,8 +18,7 @@ from PIL import Image
 import dcdc.report
 from dcdc.data.image_set import ImageSet
 from dcdc.report import write_report
-from dcdc.report.agreement import with_agreement
-from dcdc.report.facts import describe_clusters
+from dcdc.report.facts import describe_clusters, with_agreement
 from dcdc.report.figures import Picture
 from dcdc.report.page import duration, render_page
 from dcdc.report.page_data import MapPoints

@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from dcdc.runtime.array_files import write_arrays
+from dcdc.runtime.atomic_files import write_arrays
 from dcdc.stored.arrays import Array, StoredArrays
 from dcdc.stored.reading import DamagedFileError
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dcdc.run_folder import write_assignments
+from dcdc.run_folder import RunFolder
 from dcdc.stored.files import ASSIGNMENTS
 from dcdc.stored.reading import DamagedFileError
 
@@ -18,9 +18,9 @@ CLUSTERS = np.arange(40) % 3
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "assignments.parquet"
-    write_assignments(path, NAMES, CLUSTERS, np.full(40, 0.5), ["a", "b"] * 20)
-    return path
+    folder = RunFolder(tmp_path)
+    folder.write_assignments(NAMES, CLUSTERS, np.full(40, 0.5), ["a", "b"] * 20)
+    return folder.assignments_file
 
 
 def columns(**changes) -> pa.Table:

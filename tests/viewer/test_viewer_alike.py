@@ -7,7 +7,7 @@ import pytest
 from viewer_runs import write_run
 
 from dcdc.viewer import open_run
-from dcdc.viewer.duplicates import Duplicates
+from dcdc.viewer.likeness import Duplicates
 from dcdc.viewer.oddity import groups_within, look_at_all, look_for_oddity
 from dcdc.viewer.splitting import silhouette, suggest_parts
 from dcdc.viewer.told import overview

@@ -1,9 +1,15 @@
-"""Arguments that several verbs share."""
+"""Arguments that several verbs share, and what is made of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dcdc.cli.console import say
+from dcdc.printable import counted
+
+if TYPE_CHECKING:
+    from dcdc.run_folder import RunFolder
 
 Data = Annotated[
     str,
@@ -53,6 +59,14 @@ Report = Annotated[
     bool, typer.Option("--report/--no-report", help="Draw it, or leave it to dcdc report RUN.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, results alone.")]
+EditsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--edits",
+        metavar="FILE",
+        help="Corrections, as report.html saves them; added to those of the run folder.",
+    ),
+]
 
 
 def number_of_clusters(text: str | None) -> int | str | None:
@@ -67,3 +81,15 @@ def name_of_source(source: str) -> str:
     """For a folder of its own."""
     path = Path(source)
     return (path.resolve().stem if path.exists() else path.name) or "run"
+
+
+def take_edits(folder: "RunFolder", file: Path) -> None:
+    """All of them or none; they come after those that are there."""
+    from dcdc.engine.edits import read_edits
+    from dcdc.viewer.corrections import Corrections
+
+    answers = folder.read_answers()
+    theirs = read_edits(file, answers)
+    n_new = Corrections(folder, answers).take(theirs)
+    there = "" if n_new else ", all there already"
+    say(f"{counted(n_new, 'correction')} taken from {file}{there}")

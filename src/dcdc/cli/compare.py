@@ -11,6 +11,7 @@ from rich.text import Text
 
 from dcdc.cli.arguments import (
     Clusters,
+    Column,
     Data,
     DeviceName,
     OnBad,
@@ -36,11 +37,11 @@ from dcdc.cli.experiments import (
     own_command,
     print_grid,
 )
-from dcdc.cli.words import COMPARE, in_words
+from dcdc.cli.words import COMPARE
 from dcdc.config import RunConfig
-from dcdc.counted import counted
-from dcdc.errors import InputError
+from dcdc.errors import InputError, in_words
 from dcdc.nearest_name import unknown
+from dcdc.printable import counted
 from dcdc.runtime.folder_lock import locked_folder, refuse_if_locked
 
 if TYPE_CHECKING:
@@ -75,10 +76,7 @@ def compare(
     ] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Column or array of feature vectors, where there are several."),
-    ] = None,
+    column: Column = None,
     on_bad: OnBad = "refuse",
     dataset: Annotated[
         str | None,
@@ -114,12 +112,7 @@ def compare(
     from dcdc.experiments.rows import summarise
     from dcdc.experiments.sequence import n_left
     from dcdc.methods.registry import check_task
-    from dcdc.prepare.cluster_number import (
-        by_number,
-        count_clusters,
-        is_by_classes,
-        refuse_range,
-    )
+    from dcdc.prepare.cluster_number import by_number, count_clusters, is_by_classes, refuse_range
     from dcdc.prepare.overrides import Overrides
     from dcdc.prepare.prepare_run import with_label_column
     from dcdc.prepare.presets import PRESETS

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dcdc.cli.experiments import read_images_for
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig
@@ -24,11 +24,7 @@ def read_compared(device: str, data: "DataConfig", backbone: str | None, *, quie
     side = require_pretrained(backbone).size
     found = read_images_for(device, data, quiet=quiet, largest_side=side)
     if isinstance(found, VectorSet):
-        raise InputError(
-            f"has no meaning for {data.source}, which holds feature vectors",
-            parameter="backbone",
-            value=backbone,
-        )
+        raise no_meaning("backbone", backbone, f"{data.source}, which holds feature vectors")
     return found
 
 
@@ -48,11 +44,7 @@ def features_to_compare(
     import numpy as np
 
     from dcdc.cli.progress import watching
-    from dcdc.prepare.frozen_features import (
-        described_features,
-        frozen_features,
-        require_pretrained,
-    )
+    from dcdc.prepare.frozen_features import described_features, frozen_features, require_pretrained
 
     known = require_pretrained(backbone)
     with watching(quiet=quiet) as observer, observer.counting("computing features") as progress:

@@ -13,9 +13,8 @@ from rich.text import Text
 
 from dcdc.cli.console import note, say, wide_out
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.counted import counted
 from dcdc.errors import InputError, Words
-from dcdc.printable import shown
+from dcdc.printable import counted, shown
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig

@@ -9,6 +9,7 @@ import typer
 
 from dcdc.cli.arguments import (
     Clusters,
+    Column,
     Quiet,
     Report,
     Settings,
@@ -18,18 +19,9 @@ from dcdc.cli.arguments import (
     number_of_clusters,
 )
 from dcdc.cli.faults import stop
-from dcdc.cli.fit_baselines import methods_beside
 from dcdc.cli.fit_regroup import fit_regroup
-from dcdc.cli.fit_training import Manner, resume_run, start_run
-from dcdc.cli.taking import (
-    CopyRunTo,
-    FiftyOne,
-    Lightroom,
-    LinkRunTo,
-    Table,
-    Xmp,
-    read_taking,
-)
+from dcdc.cli.fit_training import Manner, methods_beside, resume_run, start_run
+from dcdc.cli.taking import CopyRunTo, FiftyOne, Lightroom, LinkRunTo, Table, Xmp, read_taking
 from dcdc.cli.tensorboard import require_tensorboard
 from dcdc.config.typed_values import parse_value
 from dcdc.errors import InputError
@@ -75,10 +67,7 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     size: Annotated[int | None, typer.Option(help="Side in pixels to bring images to.")] = None,
     target: Target = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Column or array of feature vectors, where there are several."),
-    ] = None,
+    column: Column = None,
     on_bad: Annotated[
         str | None, typer.Option(help="Images that cannot be read: refuse (default) or skip.")
     ] = None,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcdc.cli.console import print_scores, say
-from dcdc.counted import counted
+from dcdc.printable import counted
 
 if TYPE_CHECKING:
     from dcdc.run import RunResult

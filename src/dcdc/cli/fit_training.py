@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from dcdc.cli.console import note
 from dcdc.cli.faults import SIGNAL_EXIT, stop
-from dcdc.cli.fit_announcement import announce
-from dcdc.cli.fit_baselines import baselines_of, require_fitting
 from dcdc.cli.fit_result import show_result
 from dcdc.cli.taking import check_taking_of, take_of
 from dcdc.cli.tensorboard import writing_events
@@ -28,7 +26,9 @@ if TYPE_CHECKING:
     from dcdc.prepare.cluster_number import FoundNumber, NumberRange
     from dcdc.prepare.duration import Duration
     from dcdc.prepare.overrides import Overrides
+    from dcdc.prepare.prepare_run import Prepared
     from dcdc.refining import Begun
+    from dcdc.run import Baseline
     from dcdc.run_folder import RunFolder
     from dcdc.runtime.processes import Processes
 
@@ -62,7 +62,7 @@ def start_run(
     fine_tune: bool,
 ) -> None:
     from dcdc.cli.progress import watching
-    from dcdc.cli.recipe_lines import in_words
+    from dcdc.cli.recipe_lines import announce, in_words
     from dcdc.prepare.duration import expected_duration
     from dcdc.prepare.prepare_run import prepare_run
 
@@ -231,3 +231,34 @@ def _require_pretrained(backbone: str) -> None:
             f"--fine-tune has no meaning with the backbone {backbone}, which is not pretrained: "
             "leave it out, or name a pretrained one by --backbone"
         )
+
+
+def methods_beside(names: list[str]) -> "list[Method]":
+    """Refuses an unknown one before anything is read."""
+    if not names:
+        return []
+    from dcdc.methods import find_method
+
+    return [find_method(name) for name in names]
+
+
+def require_fitting(methods: "list[Method]", prepared: "Prepared") -> None:
+    """Refuses, before minutes go into training, what cannot group features."""
+    from dcdc.data import VectorSet
+    from dcdc.prepare.resolve import has_stored_features
+
+    for method in methods if has_stored_features(prepared.config.network) else ():
+        if VectorSet not in method.kinds():
+            raise InputError(
+                f"--baseline {method.name} groups images, and this run groups features: choose "
+                "k-means, gmm, sc, ac, temi or turtle, or --backbone scratch"
+            )
+
+
+def baselines_of(methods: "list[Method]") -> dict[str, "Baseline"]:
+    """By their titles."""
+
+    def answer_of(method: "Method") -> "Baseline":
+        return lambda images, n_clusters, seed: method.cluster(images, n_clusters, seed).assignments
+
+    return {method.title: answer_of(method) for method in methods}

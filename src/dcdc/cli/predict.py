@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +10,8 @@ from dcdc.cli.arguments import Column, DeviceName, OnBad, Quiet, Run, Target
 from dcdc.cli.console import note, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.taking import CopyTo, LinkTo, read_sorting
-from dcdc.counted import counted
 from dcdc.errors import InputError
+from dcdc.printable import counted
 
 if TYPE_CHECKING:
     from dcdc.data import Skipped
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dcdc.engine.trained_model import TrainedModel
     from dcdc.prediction.session import Predicted
     from dcdc.prediction.sorting import Sorting
-    from dcdc.runtime.processes import Processes
 
 
 def predict(
@@ -75,10 +74,11 @@ def predict(
         tell_left_out(images.left_out)
         if not quiet and images.loses_colour():
             note("some images are in colour, the model sees them in grey, as it was trained")
+        how = {"on_bad": on_bad, "outliers": outliers, "processes": processes}
         if out is None:
-            _print_rows(model, images, on_bad, outliers, quiet, processes)
+            _print_rows(model, images, quiet, **how)
             return
-        _write(model, images, out, features, sorting, on_bad, outliers, quiet, processes)
+        _write(model, images, out, features, sorting, quiet, **how)
 
 
 def _check_flags(
@@ -96,14 +96,8 @@ def _check_flags(
             raise InputError(f"--{flag} needs a table of the rows: say where by --out FILE")
 
 
-def _print_rows(
-    model: "TrainedModel",
-    images: "ImageStream",
-    on_bad: str,
-    outliers: bool | None,
-    quiet: bool,
-    processes: "Processes",
-) -> None:
+def _print_rows(model: "TrainedModel", images: "ImageStream", quiet: bool, **how: Any) -> None:
+    """`how` as `predict_rows` takes it."""
     from dcdc.cli.progress import counting
     from dcdc.cli.reading import tell_skipped
     from dcdc.prediction.answers import predict_rows
@@ -112,15 +106,7 @@ def _print_rows(
     table, done = Csv(), 0
     skipped: list[Skipped] = []
     with counting(quiet=quiet or sys.stdout.isatty()) as progress:
-        some_rows = predict_rows(
-            model,
-            images,
-            on_bad=on_bad,
-            on_skip=skipped.append,
-            processes=processes,
-            outliers=outliers,
-        )
-        for rows in some_rows:
+        for rows in predict_rows(model, images, on_skip=skipped.append, **how):
             if not done:
                 sys.stdout.buffer.write(table.head(rows.schema))
             sys.stdout.buffer.write(table.piece(rows))
@@ -136,11 +122,10 @@ def _write(
     out: Path,
     features: Path | None,
     sorting: "Sorting | None",
-    on_bad: str,
-    outliers: bool | None,
     quiet: bool,
-    processes: "Processes",
+    **how: Any,
 ) -> None:
+    """`how` as `predict_to_file` takes it."""
     from dcdc.cli.progress import counting
     from dcdc.prediction.session import PredictionStopped, predict_to_file
 
@@ -156,11 +141,9 @@ def _write(
                 out,
                 features=features,
                 sorting=sorting,
-                on_bad=on_bad,
-                outliers=outliers,
                 progress=progress,
                 on_kept=on_kept,
-                processes=processes,
+                **how,
             )
     except PredictionStopped as stopped:
         stop(str(stopped), SIGNAL_EXIT[stopped.signal])

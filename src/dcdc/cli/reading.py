@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dcdc.cli.console import note
 from dcdc.cli.progress import decoding
 from dcdc.config import DataConfig
-from dcdc.counted import counted
+from dcdc.printable import counted
 from dcdc.runtime.launch import read_launch
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dcdc.cli.arguments import Quiet, Report, Run, Settings
 from dcdc.cli.console import note, print_scores, say
 from dcdc.cli.faults import SIGNAL_EXIT, stop
 from dcdc.cli.fit_result import say_where
-from dcdc.counted import counted
 from dcdc.errors import InputError, Interrupted
+from dcdc.printable import counted
 
 if TYPE_CHECKING:
     from dcdc.config import DataConfig

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcdc.cli.arguments import Quiet
+from dcdc.cli.arguments import EditsFile, Quiet, take_edits
 from dcdc.cli.console import note, say
-from dcdc.cli.edits_file import EditsFile, take_edits
 from dcdc.errors import InputError
 from dcdc.stored.reading import DamagedFileError
 

@@ -19,8 +19,8 @@ from dcdc.cli.experiments import (
     print_grid,
     read_images_for,
 )
-from dcdc.cli.words import REPRODUCE, in_words
-from dcdc.errors import InputError
+from dcdc.cli.words import REPRODUCE
+from dcdc.errors import InputError, in_words
 from dcdc.nearest_name import nearest
 from dcdc.runtime.folder_lock import locked_folder
 

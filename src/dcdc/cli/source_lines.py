@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dcdc.cli.console import within_80
-from dcdc.counted import counted
 from dcdc.data.left_out import told
+from dcdc.printable import counted
 
 if TYPE_CHECKING:
     from dcdc.data.contents import SourceContents

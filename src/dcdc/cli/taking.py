@@ -117,7 +117,7 @@ def check_taking_of(
     taking: "Taking", data: "DataConfig", names: "Sequence[str]", n_clusters: int
 ) -> None:
     """Of a run of these images, before minutes go into training."""
-    from dcdc.prediction.run_files import run_files
+    from dcdc.prediction.run_answers import run_files
     from dcdc.prediction.taking import check_taking
 
     files = None
@@ -129,8 +129,7 @@ def check_taking_of(
 def take_of(folder: "RunFolder", taking: "Taking", *, quiet: bool) -> None:
     """Of a finished run, as people corrected it."""
     from dcdc.cli.progress import counting
-    from dcdc.prediction.run_answers import read_corrected
-    from dcdc.prediction.run_files import run_files
+    from dcdc.prediction.run_answers import read_corrected, run_files
     from dcdc.prediction.taking import said, take_away
 
     run = read_corrected(folder)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from dcdc.cli.arguments import Run
+from dcdc.cli.arguments import EditsFile, Run, take_edits
 from dcdc.cli.console import note, say
-from dcdc.cli.edits_file import EditsFile, take_edits
 
 _FIRST_PAGE_SECONDS = 2
 

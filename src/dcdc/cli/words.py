@@ -1,10 +1,9 @@
 """What the command line calls parameters: faults that come from below name them here."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dcdc.errors import InputError, TrainingError, Words
+from dcdc.errors import Words
 from dcdc.experiments import FIT_FLAGS
 
 
@@ -67,12 +66,3 @@ _REPRODUCE = (
 COMMAND_LINE = _words(_FIT, lambda key: f"--{key.replace('_', '-')}")
 COMPARE = _in_compare()
 REPRODUCE = _words(_REPRODUCE, lambda _: None)
-
-
-@contextmanager
-def in_words(words: Words) -> Iterator[None]:
-    """Faults name parameters as this verb has them."""
-    try:
-        yield
-    except (InputError, TrainingError) as error:
-        raise type(error)(error.told(words)) from None

@@ -1,16 +1,14 @@
 """Sources of images and of feature vectors, and the sets they become.
 
-The torch side, `dcdc.data.store` and `dcdc.data.order`, is imported from its own files, so that
-listing data sets does not wait for torch.
+The torch side, `dcdc.data.store`, is imported from its own file, so that listing data sets does not
+wait for torch.
 """
 
 from dcdc.data.arrays import from_arrays, load_array_file
-from dcdc.data.channel_statistics import channel_statistics
 from dcdc.data.decode import decode_image
 from dcdc.data.decoded import decode_listing
-from dcdc.data.digits import load_digits
 from dcdc.data.folder import IMAGE_EXTENSIONS
-from dcdc.data.image_set import ImageSet, Skipped
+from dcdc.data.image_set import ImageSet, Skipped, channel_statistics
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.load_data import load_data
 from dcdc.data.path_list import list_files
@@ -21,11 +19,12 @@ from dcdc.data.sources import (
     built_in_name,
     label_column_of,
     label_columns,
+    load_digits,
     load_images,
 )
-from dcdc.data.targets import encode_targets
 from dcdc.data.vector_arrays import from_vectors
 from dcdc.data.vector_set import Data, VectorSet
+from dcdc.labels import encode_targets
 
 __all__ = [
     "BUILT_IN",

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dcdc.data.decode import square_images
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import file_fingerprint
 from dcdc.data.image_set import MIN_SIDE, ImageSet, check_side, numbered_names
-from dcdc.data.mapped import release_pages, require_whole
-from dcdc.data.regular_files import require_regular
+from dcdc.data.mapped import slices_within
 from dcdc.data.row_cache import Block, RowSource, cached_rows
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
+from dcdc.stored.reading import require_regular
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 TARGET_KEYS = ("targets", "labels", "label", "y")
@@ -90,13 +90,12 @@ def _mapped_as_asked(images: NDArray[Any], path: Path, size: int | None) -> NDAr
     scale = _byte_scale(array, str(path))
 
     def blocks(start: int) -> Iterator[Block]:
-        for piece in _blocks(array, start):
+        for piece in slices_within(array, _BLOCK_BYTES, start):
             pixels = square_images(_to_bytes(array[piece], scale), side)
             yield Block(pixels, n_read=len(pixels))
 
-    fingerprint = files_fingerprint(path.parent, [(path.name, path.stat())])
     source = RowSource(
-        key=f"{fingerprint[:24]}-{side}",
+        key=f"{file_fingerprint(path)[:24]}-{side}",
         n_rows=len(array),
         shape=(side, side, channels),
         blocks=blocks,
@@ -181,7 +180,7 @@ def _as_bytes(images: NDArray[Any], where: str) -> NDArray[np.uint8]:
     if images.dtype == np.uint8:
         return images
     converted = np.empty(images.shape, np.uint8)
-    for block in _blocks(images):
+    for block in slices_within(images, _BLOCK_BYTES):
         converted[block] = _to_bytes(images[block], scale)
     return converted
 
@@ -214,7 +213,7 @@ def _byte_scale(images: NDArray[Any], where: str) -> int:
 
 def _value_range(images: NDArray[Any], where: str) -> tuple[float, float]:
     low, high = np.inf, -np.inf
-    for block in _blocks(images):
+    for block in slices_within(images, _BLOCK_BYTES):
         values = images[block]
         bad = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
         if len(bad):
@@ -224,12 +223,3 @@ def _value_range(images: NDArray[Any], where: str) -> tuple[float, float]:
             )
         low, high = min(low, float(values.min())), max(high, float(values.max()))
     return low, high
-
-
-def _blocks(images: NDArray[Any], first: int = 0) -> Iterator[slice]:
-    """Slices over N, so that a mapped array is never in memory as a whole."""
-    step = max(1, _BLOCK_BYTES // images[0].nbytes)
-    for start in range(first, len(images), step):
-        require_whole(images)
-        yield slice(start, start + step)
-        release_pages(images)

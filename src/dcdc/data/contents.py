@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from dcdc.data.decode import Header, quiet_pillow, read_header
 from dcdc.data.image_set import ImageSet, Skipped
 from dcdc.data.listing import BadImage, Encoded, Listing
-from dcdc.data.load_data import find_data
-from dcdc.data.sources import readable
-from dcdc.data.vector_rows import Reading
+from dcdc.data.load_data import find_again
 from dcdc.data.vector_set import VectorSet
 
 Progress = Callable[[int, int], None]
@@ -44,8 +42,7 @@ def contents_of(
     source: str | Path, target: str | None = None, progress: Progress = lambda *_: None
 ) -> SourceContents:
     """Of any source that `load_data` takes. `target` as there."""
-    with readable(source):
-        found = find_data(source, None, Reading(target, on_bad="skip"))
+    found = find_again(source, target)
     if isinstance(found, Listing):
         return _of_listing(found, progress)
     rows = found.vectors if isinstance(found, VectorSet) else found.images

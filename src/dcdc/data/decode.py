@@ -5,22 +5,24 @@ palette, 1-bit and CMYK are converted, and of several frames the first counts. T
 becomes `size`, and the centre is kept.
 """
 
+import ctypes
 import io
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 from PIL import AvifImagePlugin, ExifTags, Image, ImageFile, UnidentifiedImageError
 
 from dcdc.data import heic
 from dcdc.data.listing import BadImage
-from dcdc.data.quiet_libtiff import quiet_libtiff
 
 # Pillow is told what may come: others of its readers start programs (EPS) or read other files.
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP")
@@ -36,9 +38,9 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-
 Source = Path | bytes | BinaryIO
+_TIFF_HANDLERS = ("TIFFSetErrorHandler", "TIFFSetErrorHandlerExt", "TIFFSetWarningHandler")
+_MAPS = Path("/proc/self/maps")
 
 
 @dataclass(frozen=True)
@@ -211,3 +213,27 @@ def _squared(image: Image.Image, size: int) -> Image.Image:
         box=(left, top, left + side, top + side),
         reducing_gap=_REDUCING_GAP,
     )
+
+
+@cache
+def quiet_libtiff() -> None:
+    """Its own lines on stderr are about files that are told of as bad images anyhow. Once for the
+    process; nothing happens where Pillow's libtiff is not found."""
+    for library in _libraries():
+        with suppress(OSError):
+            loaded = ctypes.CDLL(library)
+            for name in _TIFF_HANDLERS:
+                with suppress(AttributeError):
+                    getattr(loaded, name)(None)
+
+
+def _libraries() -> Iterator[str]:
+    """Those in use, by Linux's own list, and those that come with Pillow elsewhere."""
+    if _MAPS.exists():
+        lines = _MAPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        yield from dict.fromkeys(
+            line.split(maxsplit=5)[5] for line in lines if "libtiff" in line.rpartition("/")[2]
+        )
+    else:
+        for path in Path(PIL.__file__).parent.glob(".dylibs/libtiff*"):
+            yield str(path)

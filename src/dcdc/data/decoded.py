@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.decode import Header, decode_image, quiet_pillow, read_header
-from dcdc.data.image_set import ImageSet, Skipped, check_side
+from dcdc.data.image_set import ImageSet, Skipped, check_side, classes_of_rows
 from dcdc.data.listing import BadImage, Encoded, Listing
 from dcdc.data.row_cache import Block, RowSource, Shape, cached_rows, kept_note
 from dcdc.errors import InputError
@@ -76,12 +76,7 @@ def decode_listing(
         on_skip = refuse if on_bad == "refuse" else ignore
         if not keep:
             return _image_set(listing, *_in_memory(source, on_skip))
-        rows = cached_rows(
-            source,
-            on_skip=on_skip,
-            progress=progress or ignore,
-            on_wait=on_wait or ignore,
-        )
+        rows = cached_rows(source, on_skip=on_skip, progress=progress, on_wait=on_wait)
     return _image_set(listing, rows.images, rows.skipped)
 
 
@@ -118,22 +113,11 @@ def _image_set(listing: Listing, images: NDArray[np.uint8], skipped: Skips) -> I
             f"none of the {len(found)} images in {listing.where} can be read "
             f"({found[0].name}: {found[0].reason}): give good images"
         )
-    if not found:
-        return ImageSet(
-            images,
-            listing.names,
-            listing.targets,
-            listing.class_names,
-            left_out=listing.left_out,
-            by_folder=listing.by_folder,
-        )
-    kept = np.delete(np.arange(len(listing)), [row for row, _ in skipped])
-    targets, class_names = listing.targets, listing.class_names
-    if targets is not None:  # a class may have lost all its images
-        codes, targets = np.unique(targets[kept], return_inverse=True)
-        targets = targets.astype(np.int64)
-        class_names = tuple(class_names[code] for code in codes)
-    names = tuple(listing.names[row] for row in kept.tolist())
+    names, targets, class_names = listing.names, listing.targets, listing.class_names
+    if found:
+        kept = np.delete(np.arange(len(listing)), [row for row, _ in skipped])
+        names = tuple(listing.names[row] for row in kept.tolist())
+        targets, class_names = classes_of_rows(targets, class_names, kept)
     return ImageSet(
         images,
         names,

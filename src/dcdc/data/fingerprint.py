@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.mapped import slices_within
 from dcdc.data.vector_set import Data, VectorSet
 
 _HASHED_AT_ONCE = 32 * 2**20
@@ -28,14 +28,39 @@ def files_fingerprint(where: Path, files: Iterable[tuple[str, os.stat_result | N
     return digest.hexdigest()
 
 
+def file_fingerprint(file: Path) -> str:
+    """Of one that is there."""
+    return files_fingerprint(file.parent, [(file.name, file.stat())])
+
+
+def stat_of(path: Path) -> os.stat_result | None:
+    """None where there is no such file; a link that leads nowhere is told when it is its turn."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):  # ValueError: a NUL in a name
+        return None
+
+
 def content_digest(images: NDArray[Any]) -> str:
     """Of every pixel or number, with flat memory."""
     digest = hashlib.sha256(repr(images.shape).encode())
-    step = max(1, _HASHED_AT_ONCE // images[0].nbytes)
-    for start in range(0, len(images), step):
-        require_whole(images)
-        digest.update(np.ascontiguousarray(images[start : start + step]).data)
-        release_pages(images)
+    for rows in slices_within(images, _HASHED_AT_ONCE):
+        digest.update(np.ascontiguousarray(images[rows]).data)
+    return digest.hexdigest()
+
+
+def source_fingerprint(source: str | Path, rows: NDArray[Any]) -> str:
+    """Of the file that the rows come from, or of themselves where they lie in several."""
+    file = Path(source)
+    return file_fingerprint(file) if file.is_file() else content_digest(rows)
+
+
+def with_targets(told: str, targets: NDArray[np.int64] | None, class_names: tuple[str, ...]) -> str:
+    """Of what is told of images, and of their classes."""
+    digest = hashlib.sha256(told.encode())
+    if targets is not None:
+        digest.update(targets.tobytes())
+        digest.update("\0".join(class_names).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

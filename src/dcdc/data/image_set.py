@@ -10,6 +10,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dcdc.data.mapped import gather_spread
 from dcdc.errors import InputError
 
 MIN_SIDE = 8
@@ -106,6 +107,30 @@ class NumberedNames(Sequence[str]):
 
 def numbered_names(stem: str, n_images: int) -> NumberedNames:
     return NumberedNames(stem, range(n_images))
+
+
+def classes_of_rows(
+    targets: NDArray[np.int64] | None, class_names: tuple[str, ...], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+    """Of some of the images: a class may have lost all of its own."""
+    if targets is None:
+        return None, ()
+    codes, found = np.unique(targets[rows], return_inverse=True)
+    return found.astype(np.int64), tuple(class_names[code] for code in codes)
+
+
+def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation per channel of pixels in [0, 1], from at most 10,000 images."""
+    n_pixels = 0
+    total = squares = np.zeros(images.shape[-1], np.int64)
+    for some in gather_spread(images, about=10_000, at_a_time=256):
+        pixels = some.reshape(-1, images.shape[-1]).astype(np.int64)
+        n_pixels += len(pixels)
+        total, squares = total + pixels.sum(axis=0), squares + (pixels**2).sum(axis=0)
+    mean = total / n_pixels / 255
+    std = np.sqrt(np.maximum(squares / n_pixels / 255**2 - mean**2, 0))
+    # A set of one flat colour has no deviation to divide by.
+    return tuple(mean.round(6).tolist()), tuple(np.maximum(std, 1e-3).round(6).tolist())
 
 
 def check_side(size: int | None) -> None:

@@ -1,9 +1,9 @@
-"""Images straight to whoever asks, a block at a time: nothing is kept, in memory or in the cache.
+"""Images, or feature vectors, straight to whoever asks, a block at a time: nothing is kept, in
+memory or in the cache.
 
-Shapes: N images of the source, S pixels a side, C channels (1 or 3).
+Shapes: N images of the source, S pixels a side, C channels (1 or 3), D features.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 
 from dcdc.data.decode import quiet_pillow, square_images
 from dcdc.data.decoded import decoded_blocks, some_are_coloured
-from dcdc.data.fingerprint import content_digest, files_fingerprint
+from dcdc.data.fingerprint import source_fingerprint, with_targets
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import Listing
-from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.mapped import slices_of
 from dcdc.data.row_cache import Block
-from dcdc.data.sources import Given, find_images, readable
+from dcdc.data.sources import Given, find_images, readable, require_kind
+from dcdc.data.vector_files import load_vectors
+from dcdc.data.vector_rows import Reading
+from dcdc.data.vector_set import VectorSet
 from dcdc.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
 class ImageStream:
-    """Of images, or of feature vectors (`vector_stream`): blocks hold what the source has."""
+    """Of images, or of feature vectors: blocks hold what the source has."""
 
     where: str
     """The source, for messages."""
@@ -90,7 +93,9 @@ def _stream_listing(listing: Listing, size: int, channels: int) -> ImageStream:
     return ImageStream(
         where=listing.where,
         names=listing.names,
-        fingerprint=_digest(listing.fingerprint, shape, listing.targets, listing.class_names),
+        fingerprint=with_targets(
+            f"{listing.fingerprint} {shape}", listing.targets, listing.class_names
+        ),
         read=read,
         targets=listing.targets,
         class_names=listing.class_names,
@@ -111,22 +116,15 @@ def _stream_arrays(
     images = image_set.images
 
     def read(start: int, n_rows: int) -> Iterator[Block]:
-        for first in range(start, len(images), n_rows):
-            require_whole(images)
-            pixels = np.array(square_images(images[first : first + n_rows], size), order="C")
+        for rows in slices_of(images, n_rows, start):
+            pixels = np.array(square_images(images[rows], size), order="C")
             yield Block(pixels, n_read=len(pixels))
-            release_pages(images)
 
-    file = Path(source)
-    if file.is_file():
-        content = files_fingerprint(file.parent, [(file.name, file.stat())])
-    else:
-        content = content_digest(images)
-    shape = (size, size, channels)
+    told = f"{source_fingerprint(source, images)} {(size, size, channels)}"
     return ImageStream(
         where=str(source),
         names=image_set.names,
-        fingerprint=_digest(content, shape, image_set.targets, image_set.class_names),
+        fingerprint=with_targets(told, image_set.targets, image_set.class_names),
         read=read,
         targets=image_set.targets,
         class_names=image_set.class_names,
@@ -143,14 +141,58 @@ def _joined(blocks: list[Block]) -> Block:
     )
 
 
-def _digest(
-    content: str,
-    shape: tuple[int, int, int],
-    targets: NDArray[np.int64] | None,
-    class_names: tuple[str, ...],
-) -> str:
-    digest = hashlib.sha256(f"{content} {shape}".encode())
-    if targets is not None:
-        digest.update(targets.tobytes())
-        digest.update("\0".join(class_names).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+def holds_feature_vectors(source: Given, column: str | None = None) -> bool:
+    """Whether a source that is there holds feature vectors, by headers alone."""
+    with readable(source):
+        return require_kind(source).has_vectors(str(source), column)
+
+
+def open_vector_stream(
+    source: str | Path,
+    *,
+    n_features: int,
+    target: str | None = None,
+    column: str | None = None,
+    on_bad: str = "refuse",
+) -> ImageStream:
+    """Any source of feature vectors that `load_data` takes, of so many features each.
+
+    Rows that were left out come last, so that whoever reads them hears of each.
+    """
+    reading = Reading(target, column, on_bad)
+    with readable(source):
+        found = load_vectors(source, reading)
+    if found.n_features != n_features:
+        raise InputError(
+            f"the model was trained on vectors of {n_features} features, those of {source} have "
+            f"{found.n_features}: give those of the same backbone"
+        )
+    return _stream_vectors(found, source, column)
+
+
+def _stream_vectors(found: VectorSet, source: str | Path, column: str | None) -> ImageStream:
+    vectors, files = found.vectors, found.files
+    n_kept = len(vectors)
+    left_out = tuple((n_kept + at, each.reason) for at, each in enumerate(found.skipped))
+
+    def read(start: int, n_rows: int) -> Iterator[Block]:
+        for some in slices_of(vectors, n_rows, start):
+            rows = np.array(vectors[some], np.float32, order="C")
+            yield Block(rows, n_read=len(rows))
+        rest = tuple(each for each in left_out if each[0] >= start)
+        if rest:
+            yield Block(np.empty((0, found.n_features), np.float32), len(rest), rest)
+
+    names: Sequence[str] = found.names
+    if found.skipped:
+        names = (*found.names, *(each.name for each in found.skipped))
+    told = f"{source_fingerprint(source, vectors)} {vectors.shape} {column}"
+    return ImageStream(
+        where=str(source),
+        names=names,
+        fingerprint=with_targets(told, found.targets, found.class_names),
+        read=read,
+        targets=found.targets,
+        class_names=found.class_names,
+        file_of=None if files is None else files.__getitem__,
+    )

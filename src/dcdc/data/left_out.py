@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from dcdc.data import heic
+from dcdc.printable import counted
 
 NO_IMAGES = ""
 """The kind of all files that nobody would take for a picture."""
@@ -29,9 +30,7 @@ def told(left_out: Mapping[str, int]) -> str:
     parts = [f"{left_out[kind]:,} .{kind}{_how_to_have(kind)}" for kind in pictures]
     n_others = left_out.get(NO_IMAGES, 0)
     if n_others:
-        parts.append(
-            "1 file that is no image" if n_others == 1 else f"{n_others:,} files that are no images"
-        )
+        parts.append(counted(n_others, "file that is no image", "files that are no images"))
     return ", ".join(parts)
 
 

@@ -1,8 +1,14 @@
-"""One argument, any source: images or feature vectors, whichever it holds."""
+"""One argument, any source: images or feature vectors, whichever it holds.
 
-from collections.abc import Callable
+A source that was read before is found again as it lies there now, its images by their names.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
 from dcdc.data.image_set import ImageSet, check_side
@@ -12,7 +18,9 @@ from dcdc.data.vector_arrays import require_enough
 from dcdc.data.vector_files import load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
-from dcdc.errors import InputError
+from dcdc.errors import no_meaning
+
+Found = ImageSet | Listing | VectorSet
 
 
 def load_data(
@@ -40,10 +48,12 @@ def load_data(
     with readable(source):
         found = find_data(source, size, reading)
     if isinstance(found, VectorSet):
-        _refuse_if(size, "size", f"{source}: it holds feature vectors, which have none")
+        if size is not None:
+            raise no_meaning("size", size, f"{source}: it holds feature vectors, which have none")
         require_enough(found, str(source), at_least=at_least, may_be_equal=may_be_equal)
         return replace(found, known_as=built_in_name(source))
-    _refuse_if(column, "column", f"{source}, which holds no feature vectors")
+    if column is not None:
+        raise no_meaning("column", column, f"{source}, which holds no feature vectors")
     if isinstance(found, Listing):
         found = decode_listing(
             found,
@@ -66,6 +76,26 @@ def find_data(
     return kind.find(str(source), size, reading.target)
 
 
-def _refuse_if(value: object, parameter: str, where: str) -> None:
-    if value is not None:
-        raise InputError(f"has no meaning for {where}", parameter=parameter, value=value)
+def find_again(source: str | Path, target: str | None = None, column: str | None = None) -> Found:
+    """Not brought to a size; raises InputError."""
+    with readable(source):
+        return find_data(source, None, Reading(target, column, on_bad="skip"))
+
+
+def file_of(found: Found) -> Callable[[int], Path] | None:
+    """Where the file of a row lies, for sources whose images are files."""
+    if isinstance(found, VectorSet):
+        return None if found.files is None else found.files.__getitem__
+    return found.file_of if isinstance(found, Listing) else None
+
+
+def places_of(here: Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
+    """Where among `here` each of `names` is; -1 for one that is not. Most often every one is where
+    it was. Of equal names, the first ones stand for the first."""
+    if len(here) == len(names) and all(map(str.__eq__, here, names)):
+        return np.arange(len(names))
+    waiting: dict[str, list[int]] = {}
+    for place in range(len(here) - 1, -1, -1):
+        waiting.setdefault(here[place], []).append(place)
+    places = (waiting[name].pop() if waiting.get(name) else -1 for name in names)
+    return np.fromiter(places, np.int64, len(names))

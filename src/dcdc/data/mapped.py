@@ -60,6 +60,19 @@ def release_pages(array: NDArray[Any]) -> None:
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
+def slices_of(array: NDArray[Any], n_rows: int, first: int = 0) -> Iterator[slice]:
+    """From a row on, so many at a time, so that a mapped array is never in memory as a whole."""
+    for start in range(first, len(array), n_rows):
+        require_whole(array)
+        yield slice(start, start + n_rows)
+        release_pages(array)
+
+
+def slices_within(array: NDArray[Any], n_bytes: int, first: int = 0) -> Iterator[slice]:
+    """The same, by how much of it is in memory at a time."""
+    return slices_of(array, max(1, n_bytes // max(1, array[0].nbytes)), first)
+
+
 def gather_spread(array: NDArray[Any], about: int, at_a_time: int) -> Iterator[NDArray[Any]]:
     """Copies of some of the rows, `about` as many, evenly spread over all, a few at a time."""
     rows = np.arange(0, len(array), max(1, len(array) // about))

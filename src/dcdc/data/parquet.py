@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.folder import file_inside
 from dcdc.data.listing import BadImage, Encoded, Listing
-from dcdc.data.parquet_files import Shard, open_shards, opened
+from dcdc.data.parquet_files import Shard, open_shards, opened, rows_from
 from dcdc.data.parquet_labels import chosen_label, read_classes
 from dcdc.errors import InputError
 from dcdc.printable import utf8_name
@@ -162,27 +162,15 @@ def _may_lie_beside(shard: Shard, column: _ImageColumn) -> bool:
 
 
 def _images(shard: Shard, column: _ImageColumn, start: int) -> Iterator[Encoded]:
-    """From a row on; whole row groups before it are not read."""
     import pyarrow.compute as pc
 
-    groups, first = shard.row_groups, 0
-    while start >= groups[first].num_rows:
-        start -= groups[first].num_rows
-        first += 1
     folder = shard.path.parent.resolve()
-    with opened(shard.path) as file:
-        if file.metadata.num_rows != shard.n_rows:
-            raise InputError(f"{shard.path} changed while it was read: start again")
-        for batch in file.iter_batches(
-            _batch_size(shard), range(first, len(groups)), column.leaves, use_threads=False
-        ):
-            images = batch.column(0).slice(start)
-            start -= min(start, batch.num_rows)
-            contents = pc.struct_field(images, "bytes") if column.parts else images
-            has_paths = "path" in column.parts
-            paths = pc.struct_field(images, "path").to_pylist() if has_paths else repeat(None)
-            for content, path in zip(contents, paths, strict=False):
-                yield content.as_py() if content.is_valid else _beside(folder, path)
+    for images in rows_from(shard, column.leaves, start, _batch_size(shard)):
+        contents = pc.struct_field(images, "bytes") if column.parts else images
+        has_paths = "path" in column.parts
+        paths = pc.struct_field(images, "path").to_pylist() if has_paths else repeat(None)
+        for content, path in zip(contents, paths, strict=False):
+            yield content.as_py() if content.is_valid else _beside(folder, path)
 
 
 def _batch_size(shard: Shard) -> int:

@@ -1,7 +1,7 @@
 """Parquet files of one kind: which there are, and what their footers say."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dcdc.data.folder import files_below
 from dcdc.data.listing import refuse_same_names
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +78,25 @@ def opened(path: Path) -> Iterator["pq.ParquetFile"]:
         raise InputError(
             f"{path} is no Parquet file, damaged or cut short ({reason}): write or get it again"
         ) from None
+
+
+def rows_from(
+    shard: Shard, columns: Sequence[str], start: int, n_rows: int
+) -> Iterator["pa.Array"]:
+    """A column, by its name or its leaves, from a row on, so many rows at a time; whole row groups
+    before it are not read."""
+    groups, first = shard.row_groups, 0
+    while start >= groups[first].num_rows:
+        start -= groups[first].num_rows
+        first += 1
+    with opened(shard.path) as file:
+        if file.metadata.num_rows != shard.n_rows:
+            raise InputError(f"{shard.path} changed while it was read: start again")
+        for batch in file.iter_batches(
+            n_rows, range(first, len(groups)), columns, use_threads=False
+        ):
+            yield batch.column(0).slice(start)
+            start -= min(start, batch.num_rows)
 
 
 def _files(source: Path) -> list[tuple[str, Path]]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened
 from dcdc.data.path_list import NO_TARGET, unknown_column
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
 from dcdc.printable import utf8_name
 
 if TYPE_CHECKING:

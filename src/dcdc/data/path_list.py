@@ -15,18 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import files_fingerprint, stat_of
 from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.listing import BadImage, Encoded, Listing, refuse_same_names
-from dcdc.data.regular_files import require_regular
-from dcdc.data.targets import encode_targets
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
 from dcdc.printable import utf8_name
+from dcdc.stored.reading import require_regular
 
 PATH_COLUMNS = ("path", "file", "filename", "file_name", "image", "img")
 LABEL_COLUMNS = ("label", "labels", "class", "target")
 NO_TARGET = ("", "none")
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 class _Row(NamedTuple):
@@ -40,7 +40,7 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
 
     `target` names a table's label column; without it one of LABEL_COLUMNS is taken.
     """
-    delimiter = _DELIMITERS.get(file.suffix.lower())
+    delimiter = DELIMITERS.get(file.suffix.lower())
     try:
         with require_regular(file).open(encoding="utf-8-sig", newline="") as lines:
             found = (
@@ -64,7 +64,7 @@ def list_paths(file: Path, target: str | None = None) -> Listing:
         for row in range(start, len(names)):
             yield _image_at(folder / names[row])
 
-    fingerprint = files_fingerprint(folder, ((name, _stat(folder / name)) for name in names))
+    fingerprint = files_fingerprint(folder, ((name, stat_of(folder / name)) for name in names))
     return Listing(
         where=str(file),
         names=names,
@@ -85,7 +85,7 @@ def list_files(files: Sequence[Path], where: str = "the list of paths") -> Listi
             yield _image_at(file)
 
     here = Path.cwd()
-    fingerprint = files_fingerprint(here, ((str(file), _stat(file)) for file in files))
+    fingerprint = files_fingerprint(here, ((str(file), stat_of(file)) for file in files))
     return Listing(
         where, names, encoded, fingerprint, file_of=lambda row: Path(files[row]).absolute()
     )
@@ -121,7 +121,7 @@ def _table_rows(
         columns = [name.strip() for name in next(filled, [])]
         refuse_same_names(columns, file)
         path_at = _path_column(columns, file)
-        label_at = _label_column(columns, target, file)
+        label_at = label_column(columns, target, file)
         for cells in filled:
             if len(cells) != len(columns):
                 raise InputError(
@@ -140,7 +140,7 @@ def _table_rows(
 def _path_column(columns: Sequence[str], file: Path) -> int:
     if not columns:
         raise InputError(f"{file} lists no image: give a header, and a path in each line")
-    known = _first_of(PATH_COLUMNS, columns)
+    known = first_of(PATH_COLUMNS, columns)
     if known is not None:
         return known
     looks_like_a_path = columns[0].rpartition(".")[2].lower() in IMAGE_EXTENSIONS
@@ -152,9 +152,9 @@ def _path_column(columns: Sequence[str], file: Path) -> int:
     return 0
 
 
-def _label_column(columns: Sequence[str], target: str | None, file: Path) -> int | None:
+def label_column(columns: Sequence[str], target: str | None, file: Path) -> int | None:
     if target is None:
-        return _first_of(LABEL_COLUMNS, columns)
+        return first_of(LABEL_COLUMNS, columns)
     if target in NO_TARGET:
         return None
     if target not in columns:
@@ -162,7 +162,7 @@ def _label_column(columns: Sequence[str], target: str | None, file: Path) -> int
     return columns.index(target)
 
 
-def _first_of(known: Sequence[str], columns: Sequence[str]) -> int | None:
+def first_of(known: Sequence[str], columns: Sequence[str]) -> int | None:
     lowered = [name.lower() for name in columns]
     return next((lowered.index(name) for name in known if name in lowered), None)
 
@@ -212,14 +212,7 @@ def _as_numbers(labels: Sequence[str]) -> NDArray[np.int64] | None:
 
 
 def _image_at(path: Path) -> Encoded:
-    found = _stat(path)
+    found = stat_of(path)
     if found is None:
         return BadImage("no such file")
     return path if stat.S_ISREG(found.st_mode) else BadImage("not a regular file")
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except (OSError, ValueError):  # ValueError: a NUL in a name
-        return None

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.counted import counted
 from dcdc.data.decode import decode_image, quiet_pillow, read_header
-from dcdc.data.found_again import Found, file_of, places_of
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage, Encoded, Listing
+from dcdc.data.load_data import Found, file_of, places_of
 from dcdc.data.vector_set import Data, VectorSet
+from dcdc.printable import counted
 from dcdc.runtime.environment import available_cores
 
 SIDE = 96

@@ -66,8 +66,8 @@ def cached_rows(
     source: RowSource,
     *,
     on_skip: Callable[[int, str], None] = _ignore,
-    progress: Callable[[int, int], None] = _ignore,
-    on_wait: Callable[[], None] = _ignore,
+    progress: Callable[[int, int], None] | None = None,
+    on_wait: Callable[[], None] | None = None,
 ) -> CachedRows:
     """The rows of `source`, from the cache or into it.
 
@@ -82,10 +82,10 @@ def cached_rows(
     if not build.is_trusted():
         with ExitStack() as stack:
             with keeping(source.what, path.parent):
-                stack.enter_context(file_lock(path.with_suffix(".lock"), on_wait))
+                stack.enter_context(file_lock(path.with_suffix(".lock"), on_wait or _ignore))
             build = _Build(path, source)  # as the process that was waited for left it
             if not build.is_trusted():
-                _complete(build, source, on_skip, progress)
+                _complete(build, source, on_skip, progress or _ignore)
     return _opened(build, on_skip)
 
 

@@ -14,19 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dcdc.data.arrays import load_array_file
-from dcdc.data.benchmarks.catalogue import (
-    BENCHMARKS,
-    Benchmark,
-    folder_of,
-    how_to_place,
-    is_here,
-)
+from dcdc.data.arrays import from_arrays, load_array_file
+from dcdc.data.benchmarks.catalogue import BENCHMARKS, Benchmark, folder_of, how_to_place, is_here
 from dcdc.data.benchmarks.original_files import recognised
 from dcdc.data.decoded import LARGEST_SIDE, Progress, check_on_bad, decode_listing
-from dcdc.data.digits import load_digits
 from dcdc.data.folder import image_extensions, list_folder
-from dcdc.data.image_set import ImageSet, check_side
+from dcdc.data.image_set import ImageSet, check_side, numbered_names
 from dcdc.data.listing import Listing
 from dcdc.data.parquet import list_parquet
 from dcdc.data.parquet_labels import label_column_of as parquet_label_column_of
@@ -35,7 +28,7 @@ from dcdc.data.path_list import list_files, list_paths
 from dcdc.data.vector_files import holds_vectors, load_vectors
 from dcdc.data.vector_rows import Reading
 from dcdc.data.vector_set import VectorSet
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 from dcdc.registry import Registry
 from dcdc.runtime.environment import expanded
 
@@ -176,6 +169,16 @@ def _find_built_in(text: str, size: int | None, target: str | None) -> ImageSet 
     return load_digits(size) if text == "digits" else _load_benchmark(text, size)
 
 
+def load_digits(size: int | None = None) -> ImageSet:
+    """The set at 8 x 8, or resized; grey values 0..16 are stretched to 0..255."""
+    from sklearn import datasets  # half a second that no other source needs
+
+    bunch = datasets.load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
+    names = numbered_names("digit", len(images))
+    return from_arrays(images, bunch.target, names, where="digits", size=size)
+
+
 def _find_arrays(text: str, size: int | None, target: str | None) -> ImageSet:
     _refuse_target(target, text)
     return load_array_file(Path(text), size)
@@ -270,11 +273,7 @@ def _how_to_get(benchmark: Benchmark) -> str:
 
 def _refuse_target(target: str | None, where: str) -> None:
     if target not in (None, "", "none"):
-        raise InputError(
-            f"has no meaning for {where}: it names a column of Parquet or of a list",
-            parameter="target",
-            value=target,
-        )
+        raise no_meaning("target", target, f"{where}: it names a column of Parquet or of a list")
 
 
 def _unknown(text: str, path: Path) -> InputError:

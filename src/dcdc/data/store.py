@@ -1,4 +1,5 @@
-"""Where batches come from: the whole set on the device, or streamed from a mapped file.
+"""Where batches come from: the order of an epoch, and the whole set on the device, or streamed from
+a mapped file.
 
 Shapes: N images that are answered, E extra ones after them, B images of a batch, C channels.
 """
@@ -12,13 +13,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dcdc.data.mapped import mapping_of, release_pages, require_whole
+from dcdc.data.mapped import mapping_of, slices_within
 from dcdc.data.streaming import Images, JoinedRows, ReadAhead, open_lane
+from dcdc.errors import InputError
 
 _CHUNK_BYTES = 64 * 2**20
 _RESIDENT_BYTES = 512 * 2**20  # of host memory, for a mapped set
 _RESIDENT_SHARE = 0.5  # of a GPU's free memory
 _BATCHES_AHEAD = 3
+
+
+def epoch_batches(n_images: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Indices, steps x batch_size: a fresh permutation cut into batches of one size.
+
+    The incomplete last batch is dropped; the next epoch's permutation leaves out other images.
+    """
+    if not 1 <= batch_size <= n_images:
+        raise InputError(
+            f"batch size is {batch_size} for {n_images} images: give one from 1 to {n_images}"
+        )
+    order = torch.randperm(n_images, generator=generator, device=generator.device)
+    n_steps = n_images // batch_size
+    return order[: n_steps * batch_size].view(n_steps, batch_size)
 
 
 class Store(Protocol):
@@ -83,7 +99,9 @@ class DeviceStore:
         self._nhwc = torch.empty((n_images, *images.shape[1:]), dtype=torch.uint8, device=device)
         row = 0
         for part in parts:
-            for piece in _pieces(part, max(1, _CHUNK_BYTES // part[0].nbytes)):
+            for rows in slices_within(part, _CHUNK_BYTES):
+                # A copy, never a view: the file of a map is not to be written.
+                piece = np.array(part[rows], order="C")
                 self._nhwc[row : row + len(piece)] = torch.from_numpy(piece)
                 row += len(piece)
 
@@ -198,14 +216,6 @@ def _checked(images: Images, extra: Images | None) -> list[Images]:
         assert part.ndim == 4, part.shape
         assert part.shape[1:] == images.shape[1:], (part.shape, images.shape)
     return parts
-
-
-def _pieces(images: Images, n_images: int) -> Iterator[Images]:
-    """Copies, never views: a mapped set is never in memory as a whole, nor its file written."""
-    for start in range(0, len(images), n_images):
-        require_whole(images)
-        yield np.array(images[start : start + n_images], order="C")
-        release_pages(images)
 
 
 def _readable(n_bytes: int) -> str:

@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from dcdc.data.listing import refuse_same_names
-from dcdc.data.path_list import LABEL_COLUMNS, NO_TARGET, PATH_COLUMNS, unknown_column
-from dcdc.data.regular_files import require_regular
+from dcdc.data.path_list import DELIMITERS, LABEL_COLUMNS, PATH_COLUMNS, first_of, label_column
+from dcdc.stored.reading import require_regular
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 NAME_COLUMNS = ("name", "names", "id")
 _LINES_LOOKED_AT = 32
 _FEWEST_NUMBERED = 3
@@ -80,19 +79,9 @@ def _by_name(
     target: str | None,
     file: Path,
 ) -> Columns:
-    lowered = [name.lower() for name in names]
-
-    def known(among: Sequence[str]) -> int | None:
-        return next((lowered.index(name) for name in among if name in lowered), None)
-
-    usual, path, name = known(LABEL_COLUMNS), known(PATH_COLUMNS), known(NAME_COLUMNS)
-    label = usual
-    if target in NO_TARGET:
-        label = None
-    elif target is not None:
-        if target not in names:
-            raise unknown_column(target, names, file)
-        label = names.index(target)
+    kinds = (LABEL_COLUMNS, PATH_COLUMNS, NAME_COLUMNS)
+    usual, path, name = (first_of(kind, names) for kind in kinds)
+    label = label_column(names, target, file)
     # pandas writes its index in a first column without a name
     aside = {usual, label, path, name, *(at for at in (0,) if not names[at])}
     features = tuple(at for at in numeric if at not in aside)

@@ -8,9 +8,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dcdc.data.image_set import Skipped, numbered_names
-from dcdc.data.targets import encode_targets
+from dcdc.data.image_set import Skipped, classes_of_rows, numbered_names
 from dcdc.errors import InputError
+from dcdc.labels import encode_targets
 from dcdc.printable import utf8_name
 from dcdc.runtime.journal import Skips
 
@@ -54,11 +54,7 @@ class RowFacts:
             return self, ()
         kept = np.delete(np.arange(len(self)), [row for row, _ in skipped])
         rows: list[int] = kept.tolist()
-        targets, class_names = self.targets, self.class_names
-        if targets is not None:  # a class may have lost all its images
-            codes, targets = np.unique(targets[kept], return_inverse=True)
-            targets = targets.astype(np.int64)
-            class_names = tuple(class_names[code] for code in codes)
+        targets, class_names = classes_of_rows(self.targets, self.class_names, kept)
         names = tuple(self.names[row] for row in rows)
         files = None if self.files is None else self.files.taken(rows)
         left_out = tuple(Skipped(self.names[row], why) for row, why in skipped)

@@ -3,6 +3,7 @@
 `.npy`, `.npz` and `.safetensors` are read here; Parquet and tables of numbers have own files.
 """
 
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.arrays import IMAGE_KEYS, TARGET_KEYS, opened_numpy
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import file_fingerprint
 from dcdc.data.path_list import NO_TARGET, unknown_column
-from dcdc.data.regular_files import require_regular
-from dcdc.data.safetensors_file import mapped_tensors
 from dcdc.data.vector_arrays import as_matrix, vector_set_of
 from dcdc.data.vector_facts import facts_of
 from dcdc.data.vector_parquet import holds_vector_column, load_vector_parquet
-from dcdc.data.vector_rows import MAP_ABOVE_BYTES, Reading, content_key
+from dcdc.data.vector_rows import BFLOAT16, MAP_ABOVE_BYTES, Reading, content_key
 from dcdc.data.vector_set import VectorSet
 from dcdc.data.vector_table import is_table_of_numbers, load_vector_table
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
+from dcdc.stored.reading import require_regular
 
 VECTOR_KEYS = ("vectors", "features", "embeddings", "x", "data", "arr_0")
 _OWN_KEYS = VECTOR_KEYS[:3]  # the others may be of images too: the shape tells
@@ -31,6 +31,13 @@ _BESIDE = {
     "names": ("names",),
     "files": ("files", "paths"),
     "copies": ("copies",),
+}
+_TYPES = {
+    "BOOL": np.dtype("?"),
+    "BF16": BFLOAT16,
+    **{f"F{8 * n}": np.dtype(f"<f{n}") for n in (2, 4, 8)},
+    **{f"I{8 * n}": np.dtype(f"<i{n}") for n in (1, 2, 4, 8)},
+    **{f"U{8 * n}": np.dtype(f"<u{n}") for n in (1, 2, 4, 8)},
 }
 
 
@@ -101,14 +108,13 @@ def _from_arrays(path: Path, found: Mapping[str, NDArray[Any]], reading: Reading
         where,
         path.absolute().parent,
     )
-    fingerprint = files_fingerprint(path.parent, [(path.name, path.stat())])
     return vector_set_of(
         vectors,
         facts,
         where,
         reading,
         copies=None if copies is None else as_matrix(copies, f"the copies of {where}"),
-        key=content_key(fingerprint, reading.column or ""),
+        key=content_key(file_fingerprint(path), reading.column or ""),
     )
 
 
@@ -176,6 +182,45 @@ def _tensor_key(tensors: Mapping[str, NDArray[Any]], path: Path, column: str | N
 
 def _refuse(parameter: str, value: str | None, path: Path, names: str) -> None:
     if value:
+        raise no_meaning(parameter, value, f"{path}: it names {names}")
+
+
+def mapped_tensors(path: Path) -> dict[str, NDArray[Any]]:
+    """By name, bfloat16 as `BFLOAT16`; those of other types that NumPy lacks are left out."""
+    header, begin = _tensor_header(path)
+    found = {}
+    for name, about in header.items():
+        dtype, shape = str(about["dtype"]), tuple(about["shape"])
+        offset = begin + about["data_offsets"][0]
+        if dtype in _TYPES:
+            found[name] = _mapped_tensor(path, _TYPES[dtype], shape, offset)
+    return found
+
+
+def _tensor_header(path: Path) -> tuple[dict[str, Any], int]:
+    """What the file says of its tensors, and where their bytes begin."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(require_regular(path), framework="numpy"):  # checks every length and offset
+            pass
+        with path.open("rb") as file:
+            n_bytes = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(n_bytes))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (SafetensorError, ValueError) as error:
+        reason = " ".join(str(error).split())
         raise InputError(
-            f"has no meaning for {path}: it names {names}", parameter=parameter, value=value
-        )
+            f"{path} is no safetensors file, damaged or cut short ({reason}): write or get it again"
+        ) from None
+    header.pop("__metadata__", None)
+    return header, 8 + n_bytes
+
+
+def _mapped_tensor(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int
+) -> NDArray[Any]:
+    if 0 in shape:  # nothing can be mapped of no bytes
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, mode="r", offset=offset, shape=shape)

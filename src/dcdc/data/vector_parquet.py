@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dcdc.data.fingerprint import files_fingerprint
 from dcdc.data.folder import IMAGE_EXTENSIONS
 from dcdc.data.parquet import has_images
-from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened
+from dcdc.data.parquet_files import Shard, first_shard, open_shards, opened, rows_from
 from dcdc.data.parquet_labels import chosen_label, read_classes
 from dcdc.data.path_list import PATH_COLUMNS, unknown_column
 from dcdc.data.vector_arrays import joined
@@ -173,7 +173,7 @@ def _width(shards: Sequence[Shard], column: str, source: Path) -> int:
     if types.is_fixed_size_list(kind):
         width = int(kind.list_size)
     else:
-        lists = (each for shard in shards for each in _lists(shard, column, 0, 1024))
+        lists = (each for shard in shards for each in rows_from(shard, [column], 0, 1024))
         widths = (length for some in lists for length in _lengths(some).tolist())
         width = next((found for found in widths if found > 0), 0)
     if not width:
@@ -189,22 +189,6 @@ def _lengths(lists: "pa.Array") -> NDArray[np.int64]:
     return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _lists(shard: Shard, column: str, start: int, n_rows: int) -> Iterator["pa.Array"]:
-    """The column from a row on, so many at a time; whole row groups before it are not read."""
-    groups, first = shard.row_groups, 0
-    while start >= groups[first].num_rows:
-        start -= groups[first].num_rows
-        first += 1
-    with opened(shard.path) as file:
-        if file.metadata.num_rows != shard.n_rows:
-            raise InputError(f"{shard.path} changed while it was read: start again")
-        for batch in file.iter_batches(
-            n_rows, range(first, len(groups)), [column], use_threads=False
-        ):
-            yield batch.column(0).slice(start)
-            start -= min(start, batch.num_rows)
-
-
 def _blocks(
     shards: Sequence[Shard], column: str, width: int, dtype: np.dtype[Any], start: int
 ) -> Iterator[NDArray[Any]]:
@@ -212,7 +196,7 @@ def _blocks(
     for shard in shards:
         at = start
         if start < shard.n_rows:
-            for lists in _lists(shard, column, start, n_rows):
+            for lists in rows_from(shard, [column], start, n_rows):
                 yield _matrix(lists, width, dtype, f"{shard.path}, column {column!r}", at)
                 at += len(lists)
         start = max(0, start - shard.n_rows)

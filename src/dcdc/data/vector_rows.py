@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcdc.data.decoded import Progress
-from dcdc.data.mapped import release_pages, require_whole
+from dcdc.data.mapped import slices_within
 from dcdc.data.row_cache import Block, RowSource, cached_rows
 from dcdc.errors import InputError
 from dcdc.runtime.journal import Skips
@@ -111,12 +111,7 @@ def as_features(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def blocks_of(array: NDArray[Any], first: int = 0) -> Iterator[slice]:
-    """Slices over N, so that a mapped array is never in memory as a whole."""
-    step = max(1, _BLOCK_BYTES // max(1, array[0].nbytes))
-    for start in range(first, len(array), step):
-        require_whole(array)
-        yield slice(start, start + step)
-        release_pages(array)
+    return slices_within(array, _BLOCK_BYTES, first)
 
 
 def content_key(*parts: str) -> str:
@@ -175,12 +170,7 @@ def _cached(rows: VectorRows, reading: Reading) -> tuple[NDArray[Any], Skips]:
             pixels = block.view(np.uint8).reshape(len(block), n_features, n_bytes, 1)
             yield Block(pixels, n_read=len(block) + len(bad), skipped=bad)
 
-    def ignore(*_: object) -> None:
-        pass
-
     source = RowSource(rows.key, n_rows, (n_features, n_bytes, 1), blocks, what="feature vectors")
-    kept = cached_rows(
-        source, progress=reading.progress or ignore, on_wait=reading.on_wait or ignore
-    )
+    kept = cached_rows(source, progress=reading.progress, on_wait=reading.on_wait)
     flat = kept.images.reshape(len(kept.images), n_features * n_bytes)
     return flat.view(rows.dtype), kept.skipped

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import file_fingerprint
 from dcdc.data.path_list import encode_texts
 from dcdc.data.vector_arrays import joined
 from dcdc.data.vector_columns import Columns, read_columns
@@ -46,10 +46,9 @@ def load_vector_table(file: Path, reading: Reading) -> VectorSet:
         )
     facts = _facts(file, columns)
     shape = (len(facts), len(columns.features))
-    fingerprint = files_fingerprint(file.parent, [(file.name, file.stat())])
     rows = VectorRows(
         where=str(file),
-        key=content_key(fingerprint, repr(columns)),
+        key=content_key(file_fingerprint(file), repr(columns)),
         shape=shape,
         dtype=np.dtype(np.float32),
         blocks=partial(_blocks, file, columns),

@@ -4,7 +4,6 @@ A checkpoint is a folder of two files: `tensors.safetensors` (weights, optimiser
 state) and `state.json` (where training stands, and a digest of the tensors).
 """
 
-import hashlib
 import json
 import re
 import shutil
@@ -24,7 +23,7 @@ from dcdc.runtime.tensor_files import (
     tensors_to_bytes,
 )
 from dcdc.stored import files
-from dcdc.stored.reading import DamagedFileError, opened_regular, sealed
+from dcdc.stored.reading import DamagedFileError, file_digest, opened_regular, sealed
 from dcdc.stored.schema import Unfit
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
             "epoch": checkpoint.epoch,
             "step": checkpoint.step,
             "extra": checkpoint.extra,
-            "sha256": _digest(temporary / TENSORS),
+            "sha256": file_digest(temporary / TENSORS),
         }
         write_text(temporary / STATE, json.dumps(sealed(state), indent=1))
     remove_older(folder, keep)
@@ -104,7 +103,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         state = files.CHECKPOINT_STATE.read(path / STATE)
         opened_regular(path / TENSORS).close()
-        if _digest(path / TENSORS) != state["sha256"]:
+        if file_digest(path / TENSORS) != state["sha256"]:
             raise DamagedCheckpointError(f"{TENSORS} is truncated or altered")
         tensors, _ = load_tensors(path / TENSORS)
     except DamagedFileError as error:
@@ -143,8 +142,3 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
 def from_bytes(content: bytes) -> Checkpoint:
     line, _, tensors = content.partition(b"\n")
     return Checkpoint(**json.loads(line), tensors=tensors_from_bytes(tensors))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

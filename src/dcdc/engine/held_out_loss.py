@@ -6,8 +6,7 @@ Shapes: N images, B of a batch.
 import torch
 from torch import Tensor
 
-from dcdc.data.order import epoch_batches
-from dcdc.data.store import Store
+from dcdc.data.store import Store, epoch_batches
 from dcdc.engine.objectives import Objective
 from dcdc.networks import ClusteringNetwork
 from dcdc.runtime.seeding import derive_generator

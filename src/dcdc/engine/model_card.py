@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from dcdc.counted import counted
 from dcdc.metrics.provenance import (
     is_pretrained,
     manner,
@@ -14,6 +13,7 @@ from dcdc.metrics.provenance import (
     weights,
 )
 from dcdc.networks.feature_vectors import VECTORS
+from dcdc.printable import counted
 
 _TAGS = ("image-clustering", "deep-clustering", "contrastive-learning")
 _HUB_LICENCES = ("apache-2.0", "mit", "bsd-3-clause", "cc-by-4.0", "cc-by-nc-4.0", "cc0-1.0")

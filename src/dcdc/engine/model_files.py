@@ -4,7 +4,6 @@ Every file has a format number that a later version may have to read or refuse. 
 one is of format 1: run folders were written without.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,14 +14,9 @@ from dcdc.config.renamed import upgraded, upgraded_weights, without_gone
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import atomic_file, write_text
 from dcdc.runtime.folder_contents import Contents
-from dcdc.runtime.tensor_files import (
-    DamagedTensorFileError,
-    load_tensors,
-    not_finite,
-    save_tensors,
-)
+from dcdc.runtime.tensor_files import DamagedTensorFileError, load_tensors, not_finite, save_tensors
 from dcdc.stored import files
-from dcdc.stored.reading import DamagedFileError, sealed
+from dcdc.stored.reading import DamagedFileError, file_digest, sealed
 from dcdc.stored.schema import Anything, MapOf, Record, Text, Unfit
 
 if TYPE_CHECKING:
@@ -89,7 +83,7 @@ def weights_note(
     """What weights say of themselves: settings that answers depend on, and check sums of the files
     that the backbone is built from."""
     settings = {key: value for key, value in flatten(config).items() if key in _SETTINGS_OF_ANSWERS}
-    files = {path.name: _digest(path) for path in backbone_files}
+    files = {path.name: file_digest(path) for path in backbone_files}
     return {
         **{"dcdc": dcdc, "n_clusters": config["n_clusters"]},
         **{"settings": settings, "backbone_files": files},
@@ -123,7 +117,7 @@ def read_weights(path: Path, config: Mapping[str, Any]) -> "dict[str, Tensor]":
             )
     for name, digest in note.get("backbone_files", {}).items():
         kept = path.with_name(BACKBONE) / name
-        if kept.is_file() and _digest(kept) != digest:
+        if kept.is_file() and file_digest(kept) != digest:
             raise DamagedFileError(
                 f"{kept} was altered: it is not what the model was trained with",
                 remedy="restore it from a copy, or train again",
@@ -131,11 +125,6 @@ def read_weights(path: Path, config: Mapping[str, Any]) -> "dict[str, Tensor]":
     weights = upgraded_weights(tensors)
     # In 0.1.0 a finished network had the projection of its features' training, too.
     return {name: found for name, found in weights.items() if not name.startswith("parts.")}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_metrics(path: Path, metrics: Mapping[str, Any]) -> None:

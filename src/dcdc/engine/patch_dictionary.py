@@ -1,4 +1,5 @@
-"""A patch backbone's dictionary and its first features, from the images, before training.
+"""What a network takes from its images or feature vectors before any training: the middle of the
+vectors; a patch backbone's dictionary and its first features.
 
 The dictionary is K-Means on whitened patches. The features are those directions of its answers in
 which images differ from each other more than from their own perturbed copies: what the two views
@@ -13,8 +14,10 @@ import torch
 from torch import Tensor
 
 from dcdc.data.store import Store
+from dcdc.data.vector_store import VectorStore
 from dcdc.engine.context import TrainingContext
 from dcdc.engine.discriminant import FLOOR, discriminant_directions
+from dcdc.networks import ClusteringNetwork
 from dcdc.networks.patches import N_FEATURES, N_PATCHES, PatchBackbone, even_patches
 from dcdc.runtime.library_threads import library_threads
 from dcdc.runtime.seeding import derive_generator
@@ -27,6 +30,7 @@ _SOFTENED = 0.1
 """Added to the variance of whitened patches: what hardly varies is noise."""
 _FEW, _FLOOR_OF_FEW = 1_000, 0.1
 """Copies of fewer images do not say well which of 1,600 answers stay the same (docs/log.md)."""
+_ROWS_AT_ONCE = 8192
 
 
 def initialise_patch_backbone(context: TrainingContext) -> None:
@@ -115,3 +119,21 @@ def _typical(patches: Tensor, generator: torch.Generator) -> Tensor:
     with library_threads():
         centres = k_means.fit(given).cluster_centers_
     return torch.from_numpy(centres.astype(np.float32))
+
+
+def initialise_backbone(context: TrainingContext) -> None:
+    """A dictionary of patches, the middle of feature vectors; most networks take nothing."""
+    if isinstance(context.network.backbone, PatchBackbone):
+        initialise_patch_backbone(context)
+    if isinstance(context.store, VectorStore):
+        find_middle(context.network, context.store)
+
+
+@torch.no_grad()
+def find_middle(network: ClusteringNetwork, store: VectorStore) -> None:
+    """The mean of all rows, from which their directions are seen."""
+    assert network.directions is not None
+    total = torch.zeros(network.n_features, dtype=torch.float64)
+    for rows in store.in_chunks(_ROWS_AT_ONCE):
+        total += rows.sum(dim=0).cpu().double()
+    network.directions.middle.copy_(total / store.n_answered)

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dcdc.augment import to_float
-from dcdc.data.order import epoch_batches
-from dcdc.data.store import Store
+from dcdc.data.store import Store, epoch_batches
 from dcdc.engine.captured_step import CudaCapture, Graph, ignoring_streams, not_captured
 from dcdc.engine.observer import Observer
 from dcdc.engine.optimiser import Adam, Optimiser, learning_rate_factor

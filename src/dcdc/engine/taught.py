@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from dcdc.engine.edits import OUTSIDE, Edits, RunAnswers, corrected
 from dcdc.errors import InputError
-from dcdc.runtime.array_files import write_arrays
+from dcdc.runtime.atomic_files import write_arrays
 from dcdc.stored import files
 from dcdc.stored.schema import Unfit
 

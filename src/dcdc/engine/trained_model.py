@@ -19,10 +19,10 @@ from torch import nn
 
 from dcdc.augment import OriginalCopy, PerturbedCopy, to_float
 from dcdc.data import Data, VectorSet, from_arrays, from_vectors, load_data, load_images
+from dcdc.data.image_stream import holds_feature_vectors
 from dcdc.data.sources import Given, given_source
 from dcdc.data.store import Store, open_store
 from dcdc.data.vector_store import open_vector_store
-from dcdc.data.vector_stream import holds_feature_vectors
 from dcdc.engine import model_files
 from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
 from dcdc.engine.cluster_names import write_names
@@ -32,8 +32,7 @@ from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distr
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork, find_backbone
 from dcdc.networks.pretrained import keep_files, public_spec
-from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.atomic_files import atomic_folder, write_text
+from dcdc.runtime.atomic_files import atomic_folder, write_arrays, write_text
 from dcdc.runtime.environment import own_version
 from dcdc.runtime.hub import push_folder
 from dcdc.runtime.processes import ALONE, Processes

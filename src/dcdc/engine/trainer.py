@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dcdc.data.order import epoch_batches
-from dcdc.engine.backbone_initialisation import initialise_backbone
+from dcdc.data.store import epoch_batches
 from dcdc.engine.checkpoints import (
     CHECKPOINTS,
     Checkpoint,
@@ -25,6 +24,7 @@ from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.history import HISTORY, append_history, read_history, rewind_history, write_history
 from dcdc.engine.interruption import Interruption
 from dcdc.engine.optimiser import Optimiser
+from dcdc.engine.patch_dictionary import initialise_backbone
 from dcdc.engine.plan import Place, Plan
 from dcdc.engine.step import Step
 from dcdc.engine.terms import EpochTerms

@@ -24,7 +24,6 @@ from dcdc.engine.assignment import Assigned
 from dcdc.engine.taught import Taught
 from dcdc.errors import InputError, Interrupted
 from dcdc.estimator.corrections import taught_in_python, train_on
-from dcdc.estimator.given_backbone import is_module, make_known
 from dcdc.estimator.inputs import read_more
 from dcdc.estimator.layout import Layout, layout_of
 from dcdc.estimator.preparation import prepare
@@ -37,7 +36,7 @@ from dcdc.estimator.restarts import (
     train_all,
     weights_of,
 )
-from dcdc.estimator.settings import config_to_go_on, seed_of
+from dcdc.estimator.settings import config_to_go_on, is_module, make_known, seed_of
 from dcdc.estimator.showing import Grouped
 from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words

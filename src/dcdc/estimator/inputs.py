@@ -31,8 +31,15 @@ from dcdc.data import (
 from dcdc.data.decoded import Progress
 from dcdc.data.sources import given_source
 from dcdc.errors import InputError
-from dcdc.estimator.layout import Layout, Wanted, layout_of, row_shape_of
-from dcdc.estimator.pixels import check_numbers, float_scale, from_pixels
+from dcdc.estimator.layout import (
+    Layout,
+    Wanted,
+    check_numbers,
+    float_scale,
+    from_pixels,
+    layout_of,
+    row_shape_of,
+)
 
 Source = str | Path | Data | Callable[[int], Data]
 """What `prepare_run` takes: files are read when it knows up to which side."""

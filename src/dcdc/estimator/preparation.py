@@ -9,10 +9,9 @@ from dcdc.data import Data, VectorSet
 from dcdc.data.decoded import Progress
 from dcdc.data.left_out import told
 from dcdc.errors import InputError
-from dcdc.estimator.given_backbone import spec_of
 from dcdc.estimator.inputs import Source, read_first
 from dcdc.estimator.layout import Layout, Wanted, require_meaning
-from dcdc.estimator.settings import overrides_of
+from dcdc.estimator.settings import overrides_of, spec_of
 from dcdc.networks import find_backbone
 from dcdc.number_search import find_number
 from dcdc.prepare.cluster_number import by_number

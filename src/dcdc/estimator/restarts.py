@@ -17,8 +17,7 @@ from dcdc.data import Data
 from dcdc.engine.first_epochs import FirstEpochs
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError, Interrupted
-from dcdc.estimator.given_backbone import make_known
-from dcdc.estimator.settings import restart_seed
+from dcdc.estimator.settings import make_known, restart_seed
 from dcdc.estimator.watching import watching
 from dcdc.estimator.words import in_python_words
 from dcdc.metrics import adjusted_rand_index

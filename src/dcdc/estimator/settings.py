@@ -1,4 +1,5 @@
-"""An estimator's parameters become the config of a run, the one that the command line makes."""
+"""An estimator's parameters become the config of a run, the one that the command line makes; a
+module as `backbone` becomes known by a name."""
 
 import operator
 from collections.abc import Mapping
@@ -7,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from torch import nn
 
 from dcdc.config import RunConfig
 from dcdc.data import Data, VectorSet
 from dcdc.errors import InputError
+from dcdc.networks import Backbone, register_module
+from dcdc.networks.pretrained.python_modules import SCHEME
 from dcdc.phases.frozen_heads import FrozenHeads
 from dcdc.phases.heads import Heads
 from dcdc.prepare.overrides import Overrides
@@ -114,3 +118,27 @@ def _sizes(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """NumPy's numbers, as a grid of np.arange has them, are Python's own here."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def spec_of(backbone: Any) -> str | None:
+    """As a config has it; None: whatever the images suggest."""
+    if backbone is None or isinstance(backbone, str):
+        return backbone
+    if is_module(backbone):
+        return register_module(backbone)
+    raise InputError(
+        f"backbone is a {type(backbone).__name__}: give a name such as 'efficientnet-lite0', an "
+        "nn.Module or a dcdc.networks.Backbone"
+    )
+
+
+def is_module(backbone: Any) -> bool:
+    """Known to this process alone, so that it must be sent to others."""
+    return isinstance(backbone, nn.Module | Backbone)
+
+
+def make_known(backbone: Any, spec: str) -> None:
+    """Where a fitted estimator comes from another process."""
+    scheme, _, name = spec.partition(":")
+    if is_module(backbone) and scheme == SCHEME:
+        register_module(backbone, name=name)

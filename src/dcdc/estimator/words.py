@@ -1,10 +1,9 @@
 """What Python callers call parameters: faults that come from below name them here."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from dcdc.errors import InputError, TrainingError, Words
+from dcdc.errors import Words, in_words
 
 _PARAMETERS = {
     "n_clusters": "n_clusters",
@@ -35,10 +34,6 @@ def _given(key: str, value: Any) -> str | None:
 PYTHON = Words(_name, _given)
 
 
-@contextmanager
-def in_python_words() -> Iterator[None]:
+def in_python_words() -> AbstractContextManager[None]:
     """Faults name parameters of the estimator."""
-    try:
-        yield
-    except (InputError, TrainingError) as error:
-        raise type(error)(error.told(PYTHON)) from None
+    return in_words(PYTHON)

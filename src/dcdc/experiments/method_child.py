@@ -20,7 +20,7 @@ import numpy as np
 import sklearn
 import torch
 
-from dcdc.data import Data, ImageSet, VectorSet, load_data
+from dcdc.data import Data, VectorSet, load_data
 from dcdc.engine.history import write_history
 from dcdc.engine.observer import Observer, PassingObserver
 from dcdc.errors import InputError, Interrupted, TrainingError, out_of_means
@@ -31,7 +31,7 @@ from dcdc.metrics import partition_health, score
 from dcdc.networks.feature_vectors import VECTORS
 from dcdc.prepare.frozen_features import with_vectors
 from dcdc.report.reproduce import setting_text
-from dcdc.run import target_names
+from dcdc.run import data_shape, target_names
 from dcdc.run_folder import RUN_FOLDER, RunFolder
 from dcdc.runtime.device import describe_device, pick_device
 from dcdc.runtime.environment import own_commit, own_version, peak_gpu_memory_mb, peak_memory_mb
@@ -104,7 +104,7 @@ def _carry_out(job: Mapping[str, Any], folder: RunFolder, observer: Observer) ->
         "n_images": image_set.n_images,
         "n_clusters": n_clusters,
         "n_classes": image_set.n_classes,
-        **_shape(image_set),
+        **data_shape(image_set),
         **_backbone(features),
         "scores": None if targets is None else score(targets, found.assignments),
         "health": partition_health(probabilities).to_dict(),
@@ -161,12 +161,6 @@ def _load(asked: Mapping[str, Any], features: Mapping[str, Any] | None) -> Data:
         mapped = np.memmap(features["file"], np.float32, mode="r", shape=shape)
         return with_vectors(found, mapped)
     return replace(found, known_as=dataset) if dataset else found
-
-
-def _shape(data: Data) -> dict[str, Any]:
-    if isinstance(data, ImageSet):
-        return {"image_shape": list(data.image_shape)}
-    return {"n_features": data.n_features}
 
 
 def _backbone(features: Mapping[str, Any] | None) -> dict[str, Any]:

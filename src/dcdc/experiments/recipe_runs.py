@@ -6,14 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dcdc.config import (
-    NEUTRAL_KEYS,
-    RunConfig,
-    differences,
-    flat,
-    with_settings,
-    with_values,
-)
+from dcdc.config import NEUTRAL_KEYS, RunConfig, differences, flat, with_settings, with_values
 from dcdc.config.keys import HEADS, OF_MAIN_PHASE
 from dcdc.data.sources import same_source
 from dcdc.errors import InputError

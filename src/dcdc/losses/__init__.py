@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from dcdc.losses.corrections import known_relations, label_loss
 from dcdc.losses.discrimination import (
     balanced_labels,
     discrimination_loss,
@@ -41,6 +40,8 @@ from dcdc.losses.relations import (
     even_threshold,
     find_relations,
     indicator_loss,
+    known_relations,
+    label_loss,
     local_information_loss,
     relation_loss,
     sure_label_loss,

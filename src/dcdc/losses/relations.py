@@ -1,7 +1,8 @@
-"""Losses over pairs of images that belong together or apart: DAC's, DDC's and DCCM's.
+"""Losses over pairs of images that belong together or apart: DAC's, DDC's and DCCM's, and what
+images learn that people corrected, of their labels and of such pairs.
 
-Shapes: B images, K clusters, L places of a map. Rows of assignments sum to 1; `earlier` ones have
-no gradient: they are what the network answered before, and what is learnt from.
+Shapes: B images, K clusters, L places of a map, M pairs. Rows of assignments sum to 1; `earlier`
+ones have no gradient: they are what the network answered before, and what is learnt from.
 """
 
 from typing import NamedTuple
@@ -92,3 +93,20 @@ def local_information_loss(scores: Tensor, together: Tensor) -> Tensor:
 def _log(assign: Tensor) -> Tensor:
     assign = at_least_float32(assign)
     return assign.clamp_min(torch.finfo(assign.dtype).tiny).log()
+
+
+def label_loss(assign: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """Cross-entropy of B x K rows with B labels, a mean by B `weights`; 0 where these are."""
+    rows, weights = at_least_float32(assign), at_least_float32(weights)
+    share = rows.gather(1, labels[:, None])[:, 0].clamp_min(torch.finfo(rows.dtype).tiny)
+    return -(weights * share.log()).sum() / weights.sum().clamp_min(1e-8)
+
+
+def known_relations(rows: Tensor, unit: Tensor, apart: Tensor, n_images: int) -> Relations:
+    """What is known of the pairs of a batch. `rows`: B, of the set. `unit`: B, the same number for
+    images that belong together. `apart`: M, rising, `one * n_images + other` of either order."""
+    others = rows[:, None] != rows  # a batch may hold an image twice
+    together = (unit[:, None] == unit) & others
+    keys = rows[:, None] * n_images + rows
+    place = torch.searchsorted(apart, keys).clamp_max(len(apart) - 1)
+    return Relations(together, (apart[place] == keys) & others)

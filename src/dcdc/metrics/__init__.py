@@ -1,11 +1,6 @@
 """How good a partition is: against targets where there are any, and by itself."""
 
-from dcdc.metrics.health import (
-    PartitionHealth,
-    health_warnings,
-    label_free_score,
-    partition_health,
-)
+from dcdc.metrics.health import PartitionHealth, health_warnings, label_free_score, partition_health
 from dcdc.metrics.matching import contingency_table, match_clusters
 from dcdc.metrics.scores import (
     adjusted_rand_index,

@@ -8,7 +8,7 @@ that people taught, are marked by them.
 from collections.abc import Mapping
 from typing import Any
 
-from dcdc.counted import counted
+from dcdc.printable import counted
 
 VECTORS = "vectors"
 """As dcdc.networks.feature_vectors has it, which imports torch."""

@@ -15,13 +15,12 @@ import pyarrow as pa
 from dcdc.data import Skipped
 from dcdc.data.decode import quiet_pillow
 from dcdc.data.decoded import check_on_bad
-from dcdc.data.image_stream import ImageStream, open_stream
+from dcdc.data.image_stream import ImageStream, open_stream, open_vector_stream
 from dcdc.data.row_cache import Block
 from dcdc.data.sources import Given
-from dcdc.data.vector_stream import open_vector_stream
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.errors import InputError
+from dcdc.errors import InputError, no_meaning
 from dcdc.prediction.answered import LEFT_OUT, Answered, packed, unpacked
 from dcdc.runtime.device import cpu_threads
 from dcdc.runtime.processes import ALONE, Processes
@@ -48,11 +47,7 @@ def images_for(
             source, n_features=width, target=target, column=column, on_bad=on_bad
         )
     if column is not None:
-        raise InputError(
-            f"has no meaning for {source}, which holds no feature vectors",
-            parameter="column",
-            value=column,
-        )
+        raise no_meaning("column", column, f"{source}, which holds no feature vectors")
     channels = model.network.in_channels
     return open_stream(source, size=model.size, channels=channels, target=target)
 

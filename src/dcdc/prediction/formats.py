@@ -1,4 +1,5 @@
-"""Rows as CSV, JSON lines or Parquet: pieces that are appended, and the table they become."""
+"""Rows as CSV, JSON lines or Parquet: pieces that are appended, and the table they become; and the
+head of a `.npy` file that features are appended to."""
 
 import json
 from pathlib import Path
@@ -12,6 +13,7 @@ from dcdc.runtime.atomic_files import atomic_file
 from dcdc.runtime.csv_text import csv_lines
 
 _ROW_GROUP = 2**16
+_NPY_HEADER = 128
 
 
 class Format(Protocol):
@@ -95,3 +97,10 @@ def _as_values(column: pa.Array) -> list[Any]:
     if pa.types.is_floating(column.type) and not column.null_count:
         return [float(text) for text in _as_text(column)]
     return list(column.to_pylist())
+
+
+def npy_header(n_rows: int, n_features: int) -> bytes:
+    """Of N x D float32, format 1.0: rows can be appended before their number is known."""
+    layout = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n_rows}, {n_features}), }}"
+    start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little")
+    return start + layout.encode().ljust(_NPY_HEADER - len(start) - 1) + b"\n"

@@ -1,18 +1,24 @@
-"""The answers of a finished run as people left them: corrected, and with the names they gave.
+"""The answers of a finished run as people left them: corrected, and with the names they gave;
+and the image files they are of, found again in its source.
 
 Shapes: N images of the run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dcdc.data.load_data import file_of, find_again, places_of
 from dcdc.engine.edits import OUTSIDE, corrected
+from dcdc.errors import InputError
 from dcdc.labels import are_folders
+from dcdc.prediction.sorting import Files, NamedFiles
 from dcdc.run_folder import RunFolder
 
 
@@ -66,3 +72,23 @@ def read_corrected(folder: RunFolder) -> CorrectedRun:
     new = {n: name for n, name in found.names.items() if n >= answers.n_clusters and name}
     names = folder.read_names() | new
     return CorrectedRun(folder.read_assignments(), found.clusters, found.n_clusters, names)
+
+
+def run_files(config: Mapping[str, Any], names: Sequence[str]) -> Files:
+    """Of the images called `names`; without files where the source has none. `config` by
+    `section.key`."""
+    source = str(config.get("data.source") or "")
+    if not source:
+        return NamedFiles("what the run was given in Python", names)
+    found = find_again(source, config.get("data.target"), config.get("data.column"))
+    at = file_of(found)
+    if at is None:
+        return NamedFiles(source, names)
+    places = places_of(found.names, names)
+
+    def file(row: int) -> Path:
+        if places[row] < 0:
+            raise InputError(f"the image {names[row]} is no longer in {source}: put it there again")
+        return at(int(places[row]))
+
+    return NamedFiles(source, names, file)

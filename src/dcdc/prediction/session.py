@@ -19,16 +19,9 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError
 from dcdc.prediction.answered import Answered
 from dcdc.prediction.answers import Answers, unreadable
-from dcdc.prediction.features_file import npy_header
-from dcdc.prediction.formats import FORMATS, Format
+from dcdc.prediction.formats import FORMATS, Format, npy_header
 from dcdc.prediction.sorting import Sorted, Sorting, check_sorting, cluster_folders, sort_files
-from dcdc.prediction.targets import (
-    check_names,
-    done_path,
-    refuse_existing,
-    skipped_path,
-    work_path,
-)
+from dcdc.prediction.targets import check_names, done_path, refuse_existing, skipped_path, work_path
 from dcdc.prediction.work_folder import SKIPPED, TABLE, WorkFolder, opened_work, remove_done
 from dcdc.run_folder import skipped_table
 from dcdc.runtime.atomic_files import place, write_text

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.counted import counted
 from dcdc.errors import InputError
+from dcdc.printable import counted
 from dcdc.runtime.atomic_files import copy_new, place
 
 OUTLIERS = "outliers"

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from dcdc.counted import counted
 from dcdc.errors import InputError
 from dcdc.prediction.formats import FORMATS
 from dcdc.prediction.run_answers import CorrectedRun
@@ -28,6 +27,7 @@ from dcdc.prediction.sorting import (
     sorted_line,
 )
 from dcdc.prediction.targets import SUFFIXES
+from dcdc.printable import counted
 from dcdc.runtime.atomic_files import atomic_file, write_text
 
 Progress = Callable[[str, int, int], None]

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dcdc.config import (
-    PHASES,
-    RunConfig,
-    check_names_and_types,
-    flat,
-    from_mapping,
-    with_values,
-)
+from dcdc.config import PHASES, RunConfig, check_names_and_types, flat, from_mapping, with_values
 from dcdc.config.keys import flatten
 from dcdc.config.phase_settings import kind_of
 from dcdc.data.sources import same_source

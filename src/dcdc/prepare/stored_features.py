@@ -22,6 +22,7 @@ from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import Interrupted
 from dcdc.networks import find_backbone
 from dcdc.runtime.tensor_files import tensors_to_bytes
+from dcdc.stored.reading import file_digest
 
 _FORMAT = 1
 _BLOCK = 256
@@ -113,7 +114,7 @@ def _architecture(model: TrainedModel) -> str:
     files = find_backbone(spec).files
     if not files:
         return spec.partition("@")[0]
-    return " ".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    return " ".join(map(file_digest, files))
 
 
 def _key(model: TrainedModel, image_set: ImageSet) -> str:

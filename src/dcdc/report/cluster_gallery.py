@@ -14,7 +14,7 @@ from rich.text import Text
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures, missing_pictures
 from dcdc.errors import InputError
-from dcdc.printable import shown
+from dcdc.printable import counted, shown
 from dcdc.report.facts import ClusterFacts
 from dcdc.report.gallery import (
     is_coarse,
@@ -111,7 +111,7 @@ class ClusterGallery:
         if not self.clusters:
             return []
         in_use = [cluster for cluster in self.clusters if cluster.size]
-        heading = f"{len(self.confidence):,} {self.things} in {_number(len(in_use), 'cluster')}"
+        heading = f"{len(self.confidence):,} {self.things} in {counted(len(in_use), 'cluster')}"
         n_outliers = len(self.confidence) - sum(cluster.size for cluster in in_use)
         if n_outliers:
             heading += f", {n_outliers:,} in none"
@@ -162,7 +162,3 @@ class ClusterGallery:
 
 def _mostly(cluster: ClusterFacts) -> str:
     return f"{cluster.main_class} ({cluster.purity or 0:.0%})"
-
-
-def _number(n: int, thing: str) -> str:
-    return f"{n} {thing}" if n == 1 else f"{n:,} {thing}s"

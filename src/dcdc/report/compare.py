@@ -25,11 +25,11 @@ from dcdc.report.method_figures import (
     draw_agreement,
     draw_confusions,
     draw_methods,
+    draw_time_and_quality,
 )
 from dcdc.report.page_data import as_script
 from dcdc.report.rendering import render, script_of
 from dcdc.report.themes import DARK, LIGHT
-from dcdc.report.time_figure import draw_time_and_quality
 from dcdc.report.training_figure import SCORES
 from dcdc.runtime.atomic_files import write_text
 

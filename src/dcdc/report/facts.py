@@ -1,10 +1,11 @@
-"""A finished run, read from its folder into plain values: images, clusters, and the sample it left.
+"""A finished run, read from its folder into plain values: images, clusters, the sample it left,
+and whether neighbours agree: the figure beside the softmax share, which flatters.
 
 Shapes: N images, n of the sample, v of its views, D features, K clusters.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from dcdc.errors import InputError
 from dcdc.labels import are_folders
+from dcdc.metrics.agreement import nearest_by_features, neighbour_agreement
 from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.matching import pair_labels
 from dcdc.metrics.provenance import of_vectors, origin
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
     from dcdc.data.vector_set import Data
     from dcdc.run_folder import RunFolder
+
+OVERSTATED = 0.1
+"""The softmax share is this much above the agreement of neighbours: then far fewer images are right
+than it says, in every run that was measured (docs/results.md)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,3 +271,17 @@ def read_sample(folder: "RunFolder") -> RunSample | None:
             for each in fields(RunSample)
         }
     )
+
+
+def with_agreement(
+    facts: RunFacts, clusters: list[ClusterFacts], sample: RunSample
+) -> tuple[float, list[ClusterFacts]]:
+    """Of the sample's images with their neighbours in it, on the whole and by cluster."""
+    own = facts.assignments[sample.rows]
+    found = neighbour_agreement(nearest_by_features(sample.features), own)
+    of_cluster = [found[own == cluster.number] for cluster in clusters]
+    told = [
+        replace(cluster, agreement=float(some.mean())) if len(some) else cluster
+        for cluster, some in zip(clusters, of_cluster, strict=True)
+    ]
+    return float(found.mean()), told

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from dcdc.counted import counted
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import Pictures
+from dcdc.printable import counted
 from dcdc.report.facts import ClusterFacts, RunFacts
 from dcdc.report.figures import DPI, data_uri
 from dcdc.report.sheet import as_picture, encode

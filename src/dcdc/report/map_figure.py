@@ -6,7 +6,7 @@ Shapes: n images, D features.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 from dcdc.metrics.health import OUTLIER
 from dcdc.report.matching import matched_order, natural_order, short
 from dcdc.report.themes import Theme
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_NAMED = 30  # labels that a legend can hold, and an eye can look up
 _MARKERS = "os^D"

@@ -7,22 +7,22 @@ Shapes: n images, D features.
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dcdc.report.facts import RunSample
-from dcdc.runtime.array_files import write_arrays
-from dcdc.runtime.beside import beside
+from dcdc.runtime.atomic_files import write_arrays
 from dcdc.stored import files
 from dcdc.stored.reading import DamagedFileError
 
 if TYPE_CHECKING:
     from dcdc.run_folder import RunFolder
-
 
 T_SNE, PCA = "t-SNE", "PCA"
 Layouts = dict[str, NDArray[np.float32]]
@@ -40,6 +40,7 @@ _FEWEST = 5  # images; t-SNE has nothing to say of fewer
 _GRID = (
     4095  # the map's coordinates are whole numbers up to here: a tenth of the bytes, no less seen
 )
+T = TypeVar("T")
 
 
 def lay_out(features: NDArray[np.float32], seed: int, t_sne: Places | None = None) -> Layouts:
@@ -143,3 +144,20 @@ def on_grid(layout: NDArray[np.float32]) -> NDArray[np.int64]:
     spread = float((high - low).max()) or 1.0
     centred = (finite - (low + high) / 2) / spread + 0.5
     return np.asarray(np.rint(centred * _GRID), dtype=np.int64)
+
+
+def beside(compute: Callable[[], T]) -> Callable[[], T]:
+    """Starts at once; what comes back waits for the result, or raises what was raised.
+
+    Neither Ctrl-C nor the end of the process waits for it, as they would for a pool's threads.
+    """
+    found: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(compute())
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=run, name="beside", daemon=True).start()
+    return found.result

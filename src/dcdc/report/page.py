@@ -15,15 +15,16 @@ from dcdc.metrics.provenance import of_vectors
 from dcdc.metrics.provenance import short_name as short_backbone_name
 from dcdc.metrics.scores import is_highest
 from dcdc.report.affinity_figure import draw_affinities, sorted_affinities
-from dcdc.report.agreement import OVERSTATED, with_agreement
 from dcdc.report.confusion_figure import MAX_CLASSES, Confusion, draw_confusion, match
 from dcdc.report.facts import (
+    OVERSTATED,
     ClusterFacts,
     RunFacts,
     RunSample,
     describe_clusters,
     read_facts,
     read_sample,
+    with_agreement,
 )
 from dcdc.report.figures import Picture, write_figure, write_picture
 from dcdc.report.gallery import (

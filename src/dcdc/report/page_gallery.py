@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.found_again import find_again
+from dcdc.data.load_data import find_again
 from dcdc.data.mapped import gather_rows
 from dcdc.data.pictures import FilePictures, Pictures, original_pictures
 from dcdc.errors import InputError

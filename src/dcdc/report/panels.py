@@ -10,10 +10,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from dcdc.metrics.cluster_number import SURE
 from dcdc.registry import Registry
 from dcdc.report.facts import ClusterFacts, RunFacts, describe_clusters
 from dcdc.report.figures import ROUND_STEPS, legend_above
-from dcdc.report.number_figure import draw_number
 from dcdc.report.themes import Theme
 from dcdc.report.training_figure import draw_training
 
@@ -68,6 +68,27 @@ def _counts_fit(sizes: list[int]) -> bool:
     """Whether the figures above the bars stay clear of each other."""
     inches = 0.07 * len(str(max(sizes))) + 0.08
     return inches * len(sizes) <= 5.6
+
+
+def draw_number(facts: RunFacts, theme: Theme) -> Figure:
+    """How the images settled how many clusters there are: prediction strength over the numbers."""
+    assert facts.number is not None
+    strengths = {int(number): float(s) for number, s in facts.number["strengths"].items()}
+    taken = int(facts.number["number"])
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(list(strengths), list(strengths.values()), color=theme.colours[0], marker=".")
+    axes.axhline(SURE, color=theme.ink, linestyle=":", linewidth=1, label="well separated")
+    how = "taken" if facts.number["is_settled"] else "taken, but the images do not settle it"
+    axes.scatter(
+        [taken], [strengths[taken]], s=80, color=theme.colours[1], zorder=3, label=f"{taken}: {how}"
+    )
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("number of clusters")
+    axes.set_ylabel("prediction strength")
+    axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
+    legend_above(axes, n_columns=2)
+    return figure
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dcdc.config import (
-    RunConfig,
-    from_mapping,
-    to_mapping,
-    with_values,
-)
+from dcdc.config import RunConfig, from_mapping, to_mapping, with_values
 from dcdc.engine.model_files import MODEL_FILES
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.errors import InputError

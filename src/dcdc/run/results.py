@@ -1,33 +1,38 @@
 """What a run answers, and what it leaves in its folder."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dcdc.config import (
-    RunConfig,
-)
+from dcdc.config import RunConfig, to_mapping
 from dcdc.data import Data, ImageSet, VectorSet
 from dcdc.data.store import Store
 from dcdc.engine.assignment import Assigned
+from dcdc.engine.history import append_history
 from dcdc.engine.model_card import model_card
 from dcdc.engine.model_files import weights_note
+from dcdc.engine.observer import SilentObserver
 from dcdc.engine.outliers import find_outliers
-from dcdc.engine.sample import Sample, take_sample
+from dcdc.engine.sample import Sample, every_feature, take_sample
 from dcdc.engine.settled import said
 from dcdc.engine.taught import Taught
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.metrics import partition_health, score
+from dcdc.metrics.cluster_number import ClusterNumber
 from dcdc.metrics.health import OUTLIER
 from dcdc.metrics.hierarchy import Hierarchy, join_clusters
 from dcdc.networks import find_backbone
 from dcdc.networks.feature_vectors import VECTORS
+from dcdc.networks.pretrained import keep_files
+from dcdc.prepare.assembly import open_data
 from dcdc.prepare.frozen_features import with_vectors
 from dcdc.prepare.resolve import has_stored_features, perturbed_copy
 from dcdc.prepare.stored_features import stored_features
+from dcdc.run.loading import load, read_config
 from dcdc.run_folder import RunFolder
+from dcdc.runtime.device import cpu_threads
 
 Baseline = Callable[[Data, int, int], np.ndarray]
 """Images, clusters and a seed in, N assignments out."""
@@ -171,3 +176,38 @@ def target_names(image_set: Data) -> list[str] | None:
     if image_set.targets is None:
         return None
     return [image_set.class_names[code] for code in image_set.targets]
+
+
+def write_run(
+    folder: RunFolder,
+    config: RunConfig,
+    image_set: Data,
+    model: TrainedModel,
+    metrics: dict[str, Any],
+    history: Sequence[dict[str, Any]],
+    number: ClusterNumber | None = None,
+    taught: Taught | None = None,
+) -> None:
+    """The run folder of a training that was done without one."""
+    with folder.writing(), cpu_threads(config.train.threads):
+        folder.begin(to_mapping(config), taught)
+        keep_files(model.found_backbone or config.network.backbone, folder.backbone)
+        if number is not None:
+            folder.write_number(asdict(number))
+        store = open_data(config, model, image_set, SilentObserver())
+        for record in history:
+            append_history(folder.history_file, record)
+        assigned, vouch, _ = answered(config, model, store, taught)
+        sample = sample_of(config, model, store, vouch)
+        folder.write_features(every_feature(model, store))
+        write_results(folder, image_set, model, assigned, sample, metrics)
+
+
+def add_sample(folder: RunFolder, image_set: Data, device: str = "auto") -> None:
+    """Writes what a report shows of `image_set`, the run's own images, by the run's model."""
+    config = read_config(folder)
+    with folder.writing(), cpu_threads(config.train.threads):
+        model = load(folder.path, device)
+        store = open_data(config, model, image_set, SilentObserver())
+        sample = sample_of(config, model, store, answered(config, model, store).vouch)
+        folder.write_sample(sample.arrays())

@@ -10,12 +10,7 @@ from typing import Any
 
 import torch
 
-from dcdc.config import (
-    NEUTRAL_KEYS,
-    RunConfig,
-    flat,
-    to_mapping,
-)
+from dcdc.config import NEUTRAL_KEYS, RunConfig, flat, to_mapping
 from dcdc.data import Data, VectorSet
 from dcdc.engine.assignment import Assigned
 from dcdc.engine.first_epochs import FirstEpochs

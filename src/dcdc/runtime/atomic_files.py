@@ -3,22 +3,30 @@
 While it is written, `NAME.SUFFIX` is `.NAME.MARK.partial.SUFFIX`, and the mark tells its writer.
 """
 
+import ctypes
 import errno
 import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from glob import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dcdc.runtime.exchange import exchange
 from dcdc.runtime.owners import is_left, own_mark
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _PARTIAL = re.compile(r"\..+\.(?P<mark>\d+(-[0-9a-f]{8})?)\.partial(\.[^.]*)?")
 _REPLACED = re.compile(r"\.(?P<name>.+)\.(?P<mark>\d+-[0-9a-f]{8})\.replaced")
 """A folder whose successor was about to take its name."""
+_HERE = -100  # Linux: paths are relative to the current folder
+_SWAP = 2
 
 
 @contextmanager
@@ -76,6 +84,16 @@ def _take_place(new: Path, path: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")  # the same bytes everywhere
+
+
+def write_arrays(path: Path, arrays: "Mapping[str, np.ndarray]", *, packed: bool = True) -> None:
+    """In one `.npz`, which dcdc.stored.arrays reads; the same arrays give the same bytes. Packed
+    ones are smaller; large ones are read sooner when they are not."""
+    import numpy as np
+
+    content: dict[str, Any] = dict(arrays)
+    with atomic_file(path) as temporary:
+        (np.savez_compressed if packed else np.savez)(temporary, **content)
 
 
 def place(source: Path, target: Path) -> None:
@@ -175,3 +193,25 @@ def file_lock(path: Path, on_busy: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@cache
+def _system_call() -> Callable[[bytes, bytes], int] | None:
+    """0 where it was done."""
+    platform = os.uname().sysname if hasattr(os, "uname") else ""
+    library: Any = ctypes.CDLL(None) if platform in ("Linux", "Darwin") else None
+    if platform == "Linux" and hasattr(library, "renameat2"):
+        return lambda one, other: int(library.renameat2(_HERE, one, _HERE, other, _SWAP))
+    if platform == "Darwin" and hasattr(library, "renamex_np"):
+        return lambda one, other: int(library.renamex_np(one, other, _SWAP))
+    return None
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Two folders change places in one step; whether it was done: file systems of a network, say,
+    cannot."""
+    call = _system_call()
+    if call is None:
+        return False
+    sys.audit("os.rename", str(one), str(other), -1, -1)
+    return call(os.fsencode(one), os.fsencode(other)) == 0

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from dcdc.errors import InputError
+from dcdc.printable import counted
 from dcdc.runtime.kernels_ahead import launching
 
 
@@ -58,8 +59,8 @@ def take_device(name: str, local_rank: int) -> torch.device:
 def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"{device.type} ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
+    threads = counted(torch.get_num_threads(), "thread")
+    return f"{device.type} ({platform.machine()}, {threads})"
 
 
 @contextmanager

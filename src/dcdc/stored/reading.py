@@ -47,9 +47,25 @@ def opened_regular(path: Path, most_bytes: int = LARGEST) -> BinaryIO:
         raise
 
 
+def require_regular(path: Path) -> Path:
+    """`path` itself, where it is a file or a link to one; asked before a library opens a source: a
+    pipe or a device in its place would be waited for."""
+    try:
+        opened_regular(path).close()
+    except Unfit as error:
+        raise InputError(f"{path} {error}: give a regular file") from None
+    return path
+
+
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """Of all of a file, with flat memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:

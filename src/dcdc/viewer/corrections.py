@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from dcdc.engine.cluster_names import tidy_name
-from dcdc.engine.edits import Corrected, Edit, Edits, RunAnswers, corrected
-from dcdc.engine.joined_edits import joined
+from dcdc.engine.edits import Corrected, Edit, Edits, RunAnswers, corrected, joined
 from dcdc.errors import InputError
+from dcdc.printable import counted
 from dcdc.run_folder import RunFolder
 from dcdc.stored import files
 from dcdc.stored.schema import ListOf, Unfit, Whole
@@ -132,8 +132,7 @@ class Corrections:
 
 
 def _told(edit: Edit) -> str:
-    n_images = len(edit.get("images", ()))
-    images = "1 image" if n_images == 1 else f"{n_images:,} images"
+    images = counted(len(edit.get("images", ())), "image")
     match edit["kind"]:
         case "name":
             return f"name of cluster {edit['cluster']}"

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dcdc.errors import InputError, Words
-from dcdc.prediction.run_answers import read_corrected
-from dcdc.prediction.run_files import run_files
+from dcdc.prediction.run_answers import read_corrected, run_files
 from dcdc.prediction.sidecars import Sidecars
 from dcdc.prediction.sorting import Sorting
 from dcdc.prediction.taking import Taking, check_taking, said, take_away

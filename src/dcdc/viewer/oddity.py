@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
+from dcdc.engine.taught import linked
 from dcdc.viewer.likeness import MOST_DIRECTIONS, Likeness, grouped, main_axes, unit
 
 Blocks = Callable[[], Iterator[NDArray[np.floating]]]
@@ -117,10 +116,7 @@ def groups_within(
             away = places[one].astype(np.float32) - places[other]
             near = np.square(away).sum(axis=1) < reach**2
             pairs.append(np.stack([one[near], other[near]]))
-    one, other = np.concatenate(pairs, axis=1)
-    graph = coo_array((np.ones(len(one), bool), (one, other)), shape=(len(places),) * 2)
-    _, label = connected_components(graph, directed=False)
-    return grouped(label)
+    return grouped(linked(np.concatenate(pairs, axis=1).T, len(places)))
 
 
 def _squares(some: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float32]:

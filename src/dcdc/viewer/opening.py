@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from dcdc.data.found_again import Found, find_again
+from dcdc.data.load_data import Found, find_again
 from dcdc.data.vector_set import VectorSet
 from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample, read_facts, read_sample

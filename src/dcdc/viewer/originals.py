@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.found_again import Found, places_of
 from dcdc.data.image_set import ImageSet
 from dcdc.data.listing import BadImage, Encoded, Listing
+from dcdc.data.load_data import Found, places_of
 from dcdc.data.vector_set import VectorSet
 
 Original = Encoded | NDArray[np.uint8]

@@ -22,14 +22,13 @@ from dcdc.data.web_images import date_taken
 from dcdc.errors import InputError
 from dcdc.metrics.agreement import nearest_by_features
 from dcdc.runtime.environment import available_cores
-from dcdc.viewer.duplicates import Duplicates
+from dcdc.stored.reading import file_digest
 from dcdc.viewer.kept_features import KeptFeatures
-from dcdc.viewer.likeness import Likeness, grouped
+from dcdc.viewer.likeness import Duplicates, Likeness, grouped
 from dcdc.viewer.oddity import Oddity, look_at_all, look_for_oddity
 from dcdc.viewer.originals import Original, Originals
 
 UNKNOWN_DATE = np.iinfo(np.int64).max
-_READ_BYTES = 2**20
 _AT_ONCE = 256
 _NICE = 10
 
@@ -222,14 +221,12 @@ def _content(original: Original, otherwise: int) -> int:
     """63 bits of a digest: in a million images no two share them by chance."""
     if isinstance(original, BadImage):
         return otherwise
-    digest = hashlib.sha256()
     if isinstance(original, Path):
         try:
-            with original.open("rb") as file:
-                while piece := file.read(_READ_BYTES):
-                    digest.update(piece)
+            digest = file_digest(original)
         except OSError:
             return otherwise
     else:
-        digest.update(original if isinstance(original, bytes) else original.tobytes())
-    return int.from_bytes(digest.digest()[:8], "big") >> 1
+        content = original if isinstance(original, bytes) else original.tobytes()
+        digest = hashlib.sha256(content).hexdigest()
+    return int(digest[:16], 16) >> 1

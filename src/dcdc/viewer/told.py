@@ -7,8 +7,8 @@ import numpy as np
 
 from dcdc.engine.edits import OUTSIDE
 from dcdc.printable import shown
-from dcdc.report.agreement import OVERSTATED
-from dcdc.viewer.duplicates import Groups
+from dcdc.report.facts import OVERSTATED
+from dcdc.viewer.likeness import Groups
 from dcdc.viewer.survey import UNKNOWN_DATE
 from dcdc.viewer.viewed_run import ViewedRun
 

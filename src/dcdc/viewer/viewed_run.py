@@ -15,9 +15,8 @@ from dcdc.errors import InputError
 from dcdc.report.facts import RunFacts, RunSample
 from dcdc.report.map_layout import on_grid
 from dcdc.viewer.corrections import Corrections
-from dcdc.viewer.duplicates import Duplicates
 from dcdc.viewer.kept_features import KeptFeatures
-from dcdc.viewer.likeness import Likeness
+from dcdc.viewer.likeness import Duplicates, Likeness
 from dcdc.viewer.originals import Originals
 from dcdc.viewer.splitting import FEWEST_IMAGES, suggest_parts
 from dcdc.viewer.survey import UNKNOWN_DATE, Survey

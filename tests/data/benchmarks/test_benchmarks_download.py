@@ -193,11 +193,6 @@ def test_an_archive_is_downloaded_and_unpacked_without_a_word(archived, site, ca
     assert len(site.requests) == 1
 
 
-def test_an_archive_can_be_kept(archived):
-    fetch(archived, keep_archive=True)
-    assert left(archived) == {"set", "set.tar.gz"}
-
-
 def test_plain_files_stay_as_they_are(plain, site):
     assert_arrives(plain)
     fetch(plain)
@@ -397,7 +392,7 @@ def test_ctrl_c_in_the_check_keeps_what_has_arrived(archived, site, monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(download.hashlib, "file_digest", interrupted)
+        patch.setattr(hashlib, "file_digest", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fetch(archived)
     assert "set.tar.gz.part" in left(archived)

@@ -9,7 +9,7 @@ from safetensors.torch import save, save_file
 
 from dcdc.errors import InputError
 from dcdc.networks import build_backbone, find_backbone
-from dcdc.networks.pretrained import describe_available, frozen_for_inference
+from dcdc.networks.pretrained import frozen_for_inference
 
 RESNET = "test_resnet.r160_in1k"
 VIT = "test_vit.r160_in1k"
@@ -81,15 +81,6 @@ def test_weights_in_the_hubs_cache_are_used_and_the_features_are_timms(timm, nam
         torch.testing.assert_close(module(images), expected, rtol=1e-4, atol=1e-5)
         frozen = frozen_for_inference(module)
         torch.testing.assert_close(frozen(images), expected, rtol=1e-3, atol=1e-4)
-
-
-def test_a_cached_model_is_available_and_one_without_weights_is_not(timm, hub_cache):
-    state = timm.create_model(RESNET, pretrained=False).state_dict()
-    hub_cache(f"timm/{RESNET}", "model.safetensors", save(state))
-    hub_cache(f"timm/{VIT}", "config.json", b"{}")
-    cached = [each for each in describe_available() if each.spec.startswith("timm:")]
-    assert [each.spec for each in cached] == [f"timm:{RESNET}"]
-    assert (cached[0].trained_on, cached[0].uses_labels) == ("ImageNet-1k", True)
 
 
 def test_a_file_that_is_not_what_the_hub_gave_is_refused(timm, hub_cache):

@@ -122,15 +122,6 @@ def how_to_place(benchmark: Benchmark) -> str:
     )
 
 
-def _imagenet_subset(classes: Mapping[str, str]) -> Callable[..., Listing]:
-    def list_train(folder: Path, splits: Sequence[str], _: int | None) -> Listing:
-        if tuple(splits) != ("train",):
-            raise InputError(f"splits {', '.join(splits)} of {folder}: give train, the only one")
-        return list_imagenet_subset(folder, classes)
-
-    return list_train
-
-
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
@@ -171,6 +162,32 @@ def _idx_files(base: str, sums: Mapping[str, int]) -> tuple[RemoteFile, ...]:
     return tuple(
         RemoteFile(f"{base}/{name}", name, md5, n_bytes)
         for name, (md5, n_bytes) in zip(_IDX_NAMES, sums.items(), strict=True)
+    )
+
+
+def _of_imagenet(
+    name: str, title: str, classes: Mapping[str, str], n_images: int, targets: str
+) -> Benchmark:
+    def list_train(folder: Path, splits: Sequence[str], _: int | None) -> Listing:
+        if tuple(splits) != ("train",):
+            raise InputError(f"splits {', '.join(splits)} of {folder}: give train, the only one")
+        return list_imagenet_subset(folder, classes)
+
+    return Benchmark(
+        name=name,
+        title=title,
+        n_classes=len(classes),
+        side=96,
+        splits={"train": n_images},
+        answered=("train",),
+        targets=targets,
+        paper_preset=f"{name}-paper",
+        folder="imagenet",
+        by_hand=_IMAGENET_BY_HAND,
+        by_hand_folders=tuple(f"train/{wnid}" for wnid in classes),
+        citation=_IMAGENET_CITATION,
+        licence=_IMAGENET_LICENCE,
+        read=list_train,
     )
 
 
@@ -271,37 +288,10 @@ _ALL = (
         licence="none stated; its images are from ImageNet",
         read=lambda folder, splits, _: list_tiny_imagenet(folder, splits),
     ),
-    Benchmark(
-        name="imagenet-10",
-        title="ImageNet-10",
-        n_classes=10,
-        side=96,
-        splits={"train": 13_000},
-        answered=("train",),
-        targets="10 of ImageNet's classes",
-        paper_preset="imagenet-10-paper",
-        folder="imagenet",
-        by_hand=_IMAGENET_BY_HAND,
-        by_hand_folders=tuple(f"train/{wnid}" for wnid in IMAGENET_10),
-        citation=_IMAGENET_CITATION,
-        licence=_IMAGENET_LICENCE,
-        read=_imagenet_subset(IMAGENET_10),
-    ),
-    Benchmark(
-        name="imagenet-dogs",
-        title="ImageNet-Dogs",
-        n_classes=15,
-        side=96,
-        splits={"train": 19_500},
-        answered=("train",),
-        targets="15 of ImageNet's breeds of dog",
-        paper_preset="imagenet-dogs-paper",
-        folder="imagenet",
-        by_hand=_IMAGENET_BY_HAND,
-        by_hand_folders=tuple(f"train/{wnid}" for wnid in IMAGENET_DOGS),
-        citation=_IMAGENET_CITATION,
-        licence=_IMAGENET_LICENCE,
-        read=_imagenet_subset(IMAGENET_DOGS),
+    _of_imagenet("imagenet-10", "ImageNet-10", IMAGENET_10, 13_000, "10 of ImageNet's classes"),
+    _of_imagenet(
+        *("imagenet-dogs", "ImageNet-Dogs", IMAGENET_DOGS, 19_500),
+        "15 of ImageNet's breeds of dog",
     ),
     Benchmark(
         name="mnist",

@@ -21,8 +21,8 @@ from dcdc.data.benchmarks.original_files import (
 )
 from dcdc.data.decode import square_images
 from dcdc.data.image_set import ImageSet, check_side
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 _SIDE = 32
 _PIXELS = 3 * _SIDE * _SIDE

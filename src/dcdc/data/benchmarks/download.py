@@ -4,7 +4,6 @@ Beside a file that is not whole yet lie `NAME.part` and `NAME.part.validator`, t
 the file that the part is of.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -29,6 +28,7 @@ from dcdc.data.cache_folder import VARIABLE, keeping
 from dcdc.errors import InputError
 from dcdc.runtime.atomic_files import file_lock, remove_leftovers, write_text
 from dcdc.runtime.owners import own_mark
+from dcdc.stored.reading import file_digest
 
 WAITS = (1.0, 3.0, 10.0, 30.0)
 """Seconds before each further try in a row that brings nothing new."""
@@ -49,7 +49,6 @@ def fetch(
     benchmark: Benchmark,
     progress: Progress | None = None,
     *,
-    keep_archive: bool = False,
     waits: Sequence[float] = WAITS,
 ) -> Path:
     """The benchmark's folder, with what was missing downloaded, checked and unpacked.
@@ -69,7 +68,7 @@ def fetch(
                 _require_room(benchmark, folder)
                 for file in benchmark.files:
                     if not is_placed(file, folder):
-                        _place(benchmark, file, folder, tell, keep_archive, waits)
+                        _place(benchmark, file, folder, tell, waits)
         for file in benchmark.files:
             if not file.unpacks_to:
                 _check(file, folder / file.name)
@@ -96,7 +95,6 @@ def _place(
     file: RemoteFile,
     folder: Path,
     tell: Progress,
-    keep_archive: bool,
     waits: Sequence[float],
 ) -> None:
     path = folder / file.name
@@ -113,22 +111,16 @@ def _place(
             if sys.platform != "win32":
                 os.sync()  # the bytes before the name that vouches for them
             (unpacked / file.unpacks_to).rename(folder / file.unpacks_to)
-        if not keep_archive:
-            path.unlink()
+        path.unlink()
 
 
 def _check(file: RemoteFile, path: Path) -> None:
-    found = _md5(path)
+    found = file_digest(path, "md5")
     if found != file.md5:
         raise InputError(
             f"{path} has the md5 {found}, not {file.md5}: remove it, then dcdc data get downloads "
             f"it from {file.url}"
         )
-
-
-def _md5(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "md5").hexdigest()
 
 
 def _retrieve(
@@ -137,7 +129,7 @@ def _retrieve(
     """Downloads under another name; the file's own is given once its check sum is right."""
     part = _part_of(file, folder)
     _fill(part, file, benchmark, tell, waits)
-    found = _md5(part)
+    found = file_digest(part, "md5")
     if found != file.md5:
         _forget(part)
         raise InputError(

@@ -19,8 +19,8 @@ from dcdc.data.benchmarks.original_files import (
     numbered_in,
 )
 from dcdc.data.image_set import ImageSet, check_side
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 DIGIT_CLASSES = tuple("0123456789")
 FASHION_CLASSES = (

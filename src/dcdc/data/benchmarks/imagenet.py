@@ -1,6 +1,5 @@
 """Tiny ImageNet, ImageNet-10 and ImageNet-Dogs: a folder of image files for each class."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dcdc.data.benchmarks.original_files import check_splits, naming_what_cannot_be_read, text_lines
-from dcdc.data.fingerprint import files_fingerprint
+from dcdc.data.fingerprint import files_fingerprint, stat_of
 from dcdc.data.folder import file_inside
 from dcdc.data.listing import Encoded, Listing
 from dcdc.errors import InputError
@@ -78,7 +77,7 @@ def files_listing(
         where=str(root),
         names=tuple(map(utf8_name, names)),
         encoded=encoded,
-        fingerprint=files_fingerprint(root, ((name, _stat(root / name)) for name in names)),
+        fingerprint=files_fingerprint(root, ((name, stat_of(root / name)) for name in names)),
         targets=np.array([code for _, code in files], np.int64),
         class_names=class_names,
     )
@@ -92,13 +91,6 @@ def _image_files(folder: Path) -> list[Path]:
     return [
         path for path in paths if path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
     ]
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:  # a link that leads nowhere is told when it is its turn
-        return None
 
 
 def list_imagenet_subset(folder: Path, wnids: Mapping[str, str]) -> Listing:

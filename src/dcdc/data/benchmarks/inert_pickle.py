@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 _MOST_BYTES = 2**30  # the biggest original, CIFAR-100's train, has 155 MB
 _MOST_VALUES = 2**22  # the biggest original has 150,000

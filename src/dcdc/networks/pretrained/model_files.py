@@ -7,24 +7,78 @@ pickle is refused. What is known of a file stands beside it; see `file_card`.
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
 from dcdc.networks.pretrained.exported_program import ExportedProgram
 from dcdc.networks.pretrained.file_card import card_path, read_card
-from dcdc.networks.pretrained.fitting import load_fitting
-from dcdc.networks.pretrained.onnx_model import OnnxModel
-from dcdc.networks.pretrained.pooling import pooled
+from dcdc.networks.pretrained.fitting import (
+    AsRGB,
+    load_fitting,
+    pooled,
+    require_grey_or_rgb,
+    trunk_of,
+)
+from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.weight_files import require_file
 from dcdc.runtime.environment import expanded
 
+PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib")
+
+
+class OnnxModel(nn.Module):
+    """Run by onnxruntime: images to its first output, without a gradient.
+
+    Has no weights of its own in torch: its file must stay where it is."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._session: Any = None
+        given = self.session.get_inputs()
+        are_images = len(given) == 1 and len(given[0].shape) == 4
+        if not are_images or given[0].shape[1] in (1, 2) or given[0].shape[-1] == 3:
+            raise InputError(f"{path} does not take images, B x 3 x H x W")
+        if given[0].type != "tensor(float)":
+            raise InputError(f"{path} takes {given[0].type}, not 32-bit floats")
+        batch, _, side, _ = given[0].shape
+        self.batch: int | None = batch if isinstance(batch, int) else None
+        self.side: int | None = side if isinstance(side, int) else None
+        self.extra: dict[str, str] = dict(self.session.get_modelmeta().custom_metadata_map)
+
+    @property
+    def session(self) -> Any:
+        if self._session is None:
+            self._session = _opened(self.path)
+        return self._session
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}  # a copy opens the file again
+
+    def forward(self, x: Tensor) -> Tensor:
+        (given,) = self.session.get_inputs()
+        images = x.detach().to("cpu", torch.float32).contiguous().numpy()
+        first = self.session.run(None, {given.name: images})[0]
+        return torch.from_numpy(first).to(x.device)
+
+
+def _opened(path: Path) -> Any:
+    onnxruntime = required("onnxruntime", of=f"the backbone file:{path}", extra="onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InputError(f"onnxruntime cannot open {path}: {first_line(error)}") from None
+
+
 Opened = ExportedProgram | OnnxModel
 KINDS: dict[str, Callable[[Path], Opened]] = {".pt2": ExportedProgram, ".onnx": OnnxModel}
-PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib")
 
 
 def file_backbone(rest: str) -> Backbone:
@@ -93,6 +147,4 @@ def _require_kind(path: Path) -> None:
 
 
 def _load(path: Path, module: nn.Module) -> None:
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
-    load_fitting(trunk, KINDS[path.suffix](path).state_dict(), origin=str(path))
+    load_fitting(trunk_of(module), KINDS[path.suffix](path).state_dict(), origin=str(path))

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from dcdc.errors import InputError, first_line
 from dcdc.networks.backbones import Backbone, Pretrained
+from dcdc.networks.pretrained.fitting import pooled
 from dcdc.networks.pretrained.module_card import card_of
-from dcdc.networks.pretrained.pooling import pooled
 
 SCHEME = "module"
 _KNOWN: dict[str, Backbone] = {}

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from dcdc.errors import InputError, first_line
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named, of_tag
 from dcdc.networks.pretrained.weight_files import (
@@ -138,20 +137,14 @@ def _load_from_hub(name: str, settings: Any, img_size: int | None, module: nn.Mo
     except InputError:  # an older layout, which timm itself can read
         overlay = {"file": str(path)}
         whole = _created(name, img_size, pretrained=True, pretrained_cfg_overlay=overlay)
-        load_fitting(_trunk(module), whole.state_dict(), origin=str(path))
+        load_fitting(trunk_of(module), whole.state_dict(), origin=str(path))
 
 
 def _load_file(path: Path, module: nn.Module) -> None:
-    trunk = _trunk(module)
+    trunk = trunk_of(module)
     state = read_safetensors(path)
     adapt = getattr(sys.modules.get(type(trunk).__module__), "checkpoint_filter_fn", None)
     if adapt is not None:
         state = adapt(state, trunk)
     left = [name for name in state if re.search(r"attn_mask|relative_position_index", name)]
     load_fitting(trunk, state, origin=str(path), optional=(*_HEADS, *left))
-
-
-def _trunk(module: nn.Module) -> nn.Module:
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
-    return trunk

@@ -4,7 +4,6 @@ Its files are pickles by name; their checksums are known, and only tensors are r
 `@PATH` the weights come from a safetensors file instead.
 """
 
-import hashlib
 import re
 import socket
 from collections.abc import Iterator
@@ -19,12 +18,12 @@ from torch import Tensor, nn
 from dcdc.errors import InputError
 from dcdc.nearest_name import nearest
 from dcdc.networks.backbones import Backbone, Pretrained
-from dcdc.networks.pretrained.channels import AsRGB, require_grey_or_rgb
-from dcdc.networks.pretrained.fitting import load_fitting
+from dcdc.networks.pretrained.fitting import AsRGB, load_fitting, require_grey_or_rgb, trunk_of
 from dcdc.networks.pretrained.requirements import required
 from dcdc.networks.pretrained.training_data import UNKNOWN, licence_named
 from dcdc.networks.pretrained.weight_files import read_safetensors, require_file
 from dcdc.runtime.environment import expanded
+from dcdc.stored.reading import file_digest
 
 SECONDS = 30.0
 """Without a byte from torchvision's server, until it counts as out of reach."""
@@ -123,8 +122,7 @@ def _origin(name: str) -> tuple[str, bool | None]:
 
 
 def _load(spec: str, weights: Any, path: Path | None, module: nn.Module) -> None:
-    trunk = module.trunk
-    assert isinstance(trunk, nn.Module)
+    trunk = trunk_of(module)
     state = _fetched(spec, weights.url) if path is None else read_safetensors(path)
     own = trunk.state_dict()
     heads = tuple(name for name in state if name.partition(".")[0] in _HEADS and name not in own)
@@ -146,9 +144,7 @@ def _fetched(spec: str, url: str) -> dict[str, Tensor]:
                 f"the backbone {spec} needs {name}, which is not in {folder} and cannot be fetched",
                 remedy="place the file there",
             ) from error
-    with path.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if not _prefix(name) or not found.startswith(_prefix(name)):
+    if not _prefix(name) or not file_digest(path).startswith(_prefix(name)):
         raise InputError(
             f"the backbone {spec}: {path} has not the checksum that its name says",
             remedy="delete it and fetch it again",

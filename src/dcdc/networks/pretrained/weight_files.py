@@ -1,6 +1,5 @@
 """Weight files: safetensors that a person names, or that lie in the hub's cache or are fetched."""
 
-import hashlib
 import os
 import re
 import socket
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from dcdc.errors import InputError, first_line
 from dcdc.networks.pretrained.requirements import required
+from dcdc.stored.reading import file_digest
 
 WEIGHT_FILE = "model.safetensors"
 
@@ -109,9 +109,7 @@ def _require_checksum(path: Path, of: str) -> None:
     blob = path.resolve()
     if not re.fullmatch(r"[0-9a-f]{64}", blob.name):
         return
-    with blob.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != blob.name:
+    if file_digest(blob) != blob.name:
         raise InputError(
             f"the backbone {of}: {path} is damaged, its checksum differs from the hub's",
             remedy="delete it and fetch it again",
