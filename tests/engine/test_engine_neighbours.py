@@ -39,6 +39,57 @@ def test_the_nearest_come_first_and_nobody_is_their_own(k, chunk, columns, monke
     assert found.tolist() == by_sorting(rows, k)
 
 
+@pytest.mark.parametrize("n_columns", [31, 64, 200, 333])
+@pytest.mark.parametrize("k", [1, 4, 20])
+def test_the_largest_lie_in_the_groups_with_the_largest(n_columns, k):
+    values = torch.randn(17, n_columns, generator=torch.Generator().manual_seed(k))
+    values[:, ::5] = -torch.inf  # those that must not be taken
+    found, places = neighbours._largest(values, k)
+    expected = values.topk(k, dim=1)
+    assert torch.equal(found, expected.values)
+    assert torch.equal(places, expected.indices)
+
+
+def test_candidates_that_were_ranked_roughly_are_ranked_anew(monkeypatch):
+    monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", 40)
+    rows = torch.nn.functional.normalize(torch.from_numpy(features(90)), dim=1)
+    exact = rows[40:80] @ rows.T
+    exact[torch.arange(40), torch.arange(40, 80)] = -torch.inf
+    expected = exact.topk(5, dim=1).indices
+    rough = exact + 0.05 * torch.randn(exact.shape, generator=torch.Generator().manual_seed(1))
+    roughly, candidates = rough.topk(60, dim=1)
+    assert not torch.equal(candidates[:, :5], expected)
+    assert torch.equal(
+        neighbours._nearest_of_candidates(rows, 40, 5, roughly, candidates), expected
+    )
+
+
+@pytest.mark.parametrize("n_answered", [23, 15])
+@pytest.mark.parametrize("columns", [5, 22, 2048])
+def test_the_way_of_a_gpu_finds_the_same(n_answered, columns, monkeypatch):
+    """All of it but its tensor cores, with fewer others than candidates."""
+    monkeypatch.setattr("dcdc.engine.neighbours._CHUNK", 7)
+    monkeypatch.setattr("dcdc.engine.neighbours._COLUMNS", columns)
+    monkeypatch.setattr("dcdc.engine.neighbours._GROUP", 2)
+    rows = torch.nn.functional.normalize(torch.from_numpy(features(23)), dim=1)
+    for start in range(0, 23, 7):
+        some = neighbours._best_of_chunk(rows, start, 3 + 16, n_answered, neighbours._largest)
+        found = neighbours._nearest_of_candidates(rows, start, 3, *some)
+        expected = neighbours._nearest_of_chunk(rows, start, 3, n_answered)
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_finds_those_of_a_cpu(monkeypatch):
+    monkeypatch.setattr("dcdc.engine.neighbours._COLUMNS", 3000)
+    rows = features(7000, 64)
+    found = nearest_neighbours(rows, 10, torch.device("cuda"))
+    expected = nearest_neighbours(rows, 10, CPU)
+    same = (found.sort(1).values == expected.sort(1).values).float().mean()
+    assert same > 0.9999  # but for two that are as near as the last digit
+
+
 def test_length_does_not_count():
     rows = features(12)
     scaled = rows * np.linspace(0.01, 100, 12, dtype=np.float32)[:, None]
