@@ -6,7 +6,7 @@ import pytest
 from dcdc.engine import outliers
 from dcdc.engine.joined_groups import joined_groups, small_groups, smallest_cluster
 from dcdc.engine.out_of_distribution import out_of_distribution_score_of
-from dcdc.engine.outliers import score_among, scores_among
+from dcdc.engine.outliers import outside_among, score_among
 from dcdc.metrics.hierarchy import joined_labels
 
 
@@ -20,7 +20,7 @@ def mixture(sizes: list[int], width: int = 12, seed: int = 0) -> tuple[np.ndarra
 
 def flagged(features: np.ndarray, n_clusters: int, sizes="equal") -> np.ndarray:
     known, vouch = score_among(features, n_clusters, sizes, seed=0)
-    return scores_among(known, features, vouch) > 1
+    return outside_among(known, features, vouch)
 
 
 def test_a_group_that_is_too_small_for_a_cluster_is_outside():
@@ -87,7 +87,7 @@ def test_what_images_are_made_of_tells_whether_a_group_is_part_of_a_cluster(made
     means[labels == 3] += 0 if made_alike else 20
     known, vouch = score_among(features, 3, "equal", 0, means)
     assert vouch[labels == 3].all() == made_alike
-    found = scores_among(known, features, vouch) > 1
+    found = outside_among(known, features, vouch)
     assert (found[labels == 3].mean() < 0.1) == made_alike
     assert found[labels < 3].mean() < 0.03
 

@@ -58,7 +58,7 @@ def find_outliers(
     for some in np.array_split(others, len(others) // MOST_IMAGES + 1):
         if len(some):
             outside[some] = known.score(model.features_of(store, some)) > 1
-    outside[rows] = scores_among(known, features, vouch) > 1
+    outside[rows] = outside_among(known, features, vouch)
     return Outliers(outside, vouch, features[vouch])
 
 
@@ -70,21 +70,23 @@ def score_among(
     map_means: NDArray[np.floating] | None = None,
 ) -> tuple[OutOfDistributionScore | None, NDArray[np.bool_]]:
     """Of the images with these features (n x D): the score to those of them that vouch for others,
-    and which these are (n). By `map_means` (n x C), where they are known, it is told which groups
-    are parts of a cluster: by what an image is made of, wherever in it that is."""
+    and which these are (n). Who vouches is told by `map_means` (n x C), where they are known: by
+    what an image is made of, wherever in it that is."""
     points = features.astype(np.float32)
     groups = small_groups(points, n_clusters, seed)
     vouch = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
-    while (known := out_of_distribution_score_of(features[vouch])) is not None:
-        scores = scores_among(known, features, vouch)
+    looked_at = features if map_means is None else map_means
+    while True:
+        near_these = out_of_distribution_score_of(looked_at[vouch])
+        if near_these is None:
+            return None, vouch
+        scores = scores_among(near_these, looked_at, vouch)
         ordinary = _near(groups, scores, ~vouch, NEAR) & (scores <= 1)
         if not ordinary.any():
-            if map_means is not None and (made := out_of_distribution_score_of(map_means[vouch])):
-                scores = scores_among(made, map_means, vouch)
-            vouch = vouch | _near(groups, scores, ~vouch, PART)
-            return out_of_distribution_score_of(features[vouch]), vouch
+            break
         vouch = vouch | ordinary
-    return None, vouch
+    vouch = vouch | _near(groups, scores, ~vouch, PART)
+    return out_of_distribution_score_of(features[vouch]), vouch
 
 
 def _first_groups(
@@ -108,6 +110,14 @@ def _near(
         if np.median(scores[left & (groups == group)]) <= most
     ]
     return left & np.isin(groups, near)
+
+
+def outside_among(
+    known: OutOfDistributionScore, features: NDArray[np.floating], vouch: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """n: of the same images. Who may not vouch is strange together with its group, even where its
+    features are near: some strangers may vouch all the same."""
+    return ~vouch | (scores_among(known, features, vouch) > 1)
 
 
 def scores_among(
