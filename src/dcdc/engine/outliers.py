@@ -29,6 +29,8 @@ PART = 1.35
 """The same at the end: up to it a group is a part of a cluster as a whole. It brings in no others,
 or one group of strangers would bring in the next. By the means of maps, groups of digits are at
 1.38 and less, those of strangers at 1.38 and more (docs/log.md)."""
+PART_BY_FEATURES = 1.4
+"""The same where there are no maps: by features groups of digits are farther."""
 
 
 class Outliers(NamedTuple):
@@ -75,7 +77,7 @@ def score_among(
     points = features.astype(np.float32)
     groups = small_groups(points, n_clusters, seed)
     vouch = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
-    looked_at = features if map_means is None else map_means
+    looked_at, part = (features, PART_BY_FEATURES) if map_means is None else (map_means, PART)
     while True:
         near_these = out_of_distribution_score_of(looked_at[vouch])
         if near_these is None:
@@ -85,7 +87,7 @@ def score_among(
         if not ordinary.any():
             break
         vouch = vouch | ordinary
-    vouch = vouch | _near(groups, scores, ~vouch, PART)
+    vouch = vouch | _near(groups, scores, ~vouch, part)
     return out_of_distribution_score_of(features[vouch]), vouch
 
 
