@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from dcdc.engine.joined_groups import joined_groups
+from dcdc.engine import outliers
+from dcdc.engine.joined_groups import joined_groups, small_groups, smallest_cluster
 from dcdc.engine.out_of_distribution import out_of_distribution_score_of
-from dcdc.engine.outliers import score_among, scores_among
+from dcdc.engine.outliers import outside_among, score_among
+from dcdc.metrics.hierarchy import joined_labels
 
 
 def mixture(sizes: list[int], width: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -18,7 +20,7 @@ def mixture(sizes: list[int], width: int = 12, seed: int = 0) -> tuple[np.ndarra
 
 def flagged(features: np.ndarray, n_clusters: int, sizes="equal") -> np.ndarray:
     known, vouch = score_among(features, n_clusters, sizes, seed=0)
-    return scores_among(known, features, vouch) > 1
+    return outside_among(known, features, vouch)
 
 
 def test_a_group_that_is_too_small_for_a_cluster_is_outside():
@@ -49,6 +51,45 @@ def test_where_clusters_may_be_small_a_small_group_is_one():
 def test_without_outliers_few_are_called_so():
     features, _ = mixture([100, 100, 100, 100])
     assert flagged(features, 4).mean() < 0.03
+
+
+def test_what_joins_a_cluster_before_another_is_whole_vouches_for_nobody():
+    """The third cloud has two parts, too small for a cluster each. Strangers are nearer to the
+    first cloud than these parts to one another, so they join it first."""
+    middles = np.zeros((5, 12))
+    middles[[1, 2, 3, 4], [0, 1, 1, 2]] = 20, 20, 29, 7
+    labels = np.repeat(np.arange(5), [100, 100, 52, 48, 25])
+    noise = np.random.default_rng(0).normal(size=(len(labels), 12))
+    features = (middles[labels] + noise).astype(np.float32)
+    groups = small_groups(features, 3, seed=0)
+    joined = joined_labels(features, groups, 3, smallest_cluster(len(labels), 3, "equal"))
+    assert set(joined[labels == 4]) == set(joined[labels == 0])
+    found = flagged(features, 3)
+    assert found[labels == 4].mean() > 0.95
+    assert found[labels < 4].mean() < 0.03
+
+
+def test_of_a_mixed_group_ordinary_images_alone_vouch():
+    groups, ordinary = np.repeat([0, 1], [60, 5]), np.repeat([True, False], [63, 2])
+    features = np.random.default_rng(0).normal(size=(65, 4)).astype(np.float32)
+    features[~ordinary] += 40
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outliers, "small_groups", lambda *_: groups)
+        _, vouch = score_among(features, 1, "equal", seed=0)
+    assert vouch[:60].all()
+    assert not vouch[~ordinary].any()
+
+
+@pytest.mark.parametrize("made_alike", [True, False])
+def test_what_images_are_made_of_tells_whether_a_group_is_part_of_a_cluster(made_alike):
+    features, labels = mixture([100, 100, 100, 30])
+    means = np.random.default_rng(1).normal(size=(330, 6)).astype(np.float32)
+    means[labels == 3] += 0 if made_alike else 20
+    known, vouch = score_among(features, 3, "equal", 0, means)
+    assert vouch[labels == 3].all() == made_alike
+    found = outside_among(known, features, vouch)
+    assert (found[labels == 3].mean() < 0.1) == made_alike
+    assert found[labels < 3].mean() < 0.03
 
 
 def test_joined_groups_are_the_clusters():

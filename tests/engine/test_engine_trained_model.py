@@ -81,3 +81,17 @@ def test_pixels_at_its_size_are_answered_as_a_set_is(model, tiny_set, monkeypatc
     assert np.allclose(assigned.probabilities, model.predict_proba(tiny_set.images), atol=1e-6)
     monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 7)
     assert model.look_at_rows(tiny_set.images)[0].shape == (48, 256)
+
+
+def test_means_of_maps_are_those_of_the_layers_one_image_at_a_time(model, tiny_set):
+    rows = np.array([0, 3, 47])
+    network, store = model.network.eval(), model._store_of(tiny_set)
+    found = model.map_means_of(store, rows)
+    for row, means in zip(rows, found, strict=True):
+        x = network.preprocess(model.prepare(store.batch(torch.tensor([row, row]))))
+        with torch.no_grad():
+            for layer in network.backbone.layers[: network.backbone.up_to_maps]:
+                x = layer(x)
+        assert means == pytest.approx(x[0].flatten(1).mean(1).numpy(), abs=1e-5)
+    network.backbone = torch.nn.Identity()
+    assert model.map_means_of(store, rows) is None

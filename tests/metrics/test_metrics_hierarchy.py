@@ -95,3 +95,17 @@ def test_a_group_grows_until_it_is_large_enough():
 def test_of_few_images_the_largest_groups_are_taken():
     points, truth = clouds([[1, 0, 0], [0, 1, 0]], [2, 1])
     assert joined_labels(points, truth, 2, fewest=5).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("fewest", [1, 9, 25, 60, 200])
+def test_smallest_branches_are_large_and_no_part_of_them_is(fewest):
+    random = np.random.default_rng(fewest)
+    labels = random.integers(0, 14, 200)
+    labels[labels == 5] = 6  # one cluster is empty
+    hierarchy = join_clusters(random.normal(size=(200, 3)), labels, 14)
+    sizes = np.bincount(labels, minlength=14)
+    branches = [[cluster] for cluster in hierarchy.order] + list(hierarchy.members.values())
+    large = [set(branch) for branch in branches if sizes[branch].sum() >= fewest]
+    slow = [branch for branch in large if not any(other < branch for other in large)]
+    found = hierarchy.smallest_branches(sizes, fewest)
+    assert sorted(map(sorted, found)) == sorted(map(sorted, slow))

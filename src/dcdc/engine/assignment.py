@@ -1,11 +1,12 @@
 """The answer for every image, in order: assignments, or features.
 
-Shapes: N images, D features, K clusters of the cluster head.
+Shapes: N images, D features, C maps, K clusters of the cluster head.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,10 +14,12 @@ from torch import Tensor
 
 from dcdc.metrics.health import OUTLIER
 from dcdc.networks import ClusteringNetwork, NetworkOutput
+from dcdc.networks.local_maps import ShowsMaps
 
 UNSAID = -2
 """The cluster of images that nobody spoke of."""
 
+_Answer = TypeVar("_Answer")
 _PARTS_JOINED = 32
 _ROWS_AT_ONCE = 2**16  # so that no second copy of all rows is made
 
@@ -102,6 +105,22 @@ def look_at_images(
     return _as_array(features), Assigned(_as_array(assign))
 
 
+def extract_map_means(
+    network: ClusteringNetwork,
+    backbone: ShowsMaps,
+    chunks: Iterable[Tensor],
+    prepare: Callable[[Tensor], Tensor],
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> np.ndarray:
+    """N x C float32: of each of the backbone's C maps, the mean of its places."""
+
+    def means(images: Tensor) -> Tensor:
+        return backbone.maps(network.preprocess(images)).mean(dim=(2, 3))
+
+    answers = _answers(means, network, chunks, prepare, autocast)
+    return _as_array(answer[:n_images] for answer, n_images in answers)
+
+
 def _answer(output: NetworkOutput) -> Tensor:
     (assign,) = output.assign.values()
     return assign
@@ -128,8 +147,20 @@ def _outputs(
     prepare: Callable[[Tensor], Tensor],
     autocast: Callable[[], AbstractContextManager[object]],
 ) -> Iterator[NetworkOutput]:
-    was_training = network.training
     heads = (network.answering_head,)
+    answers = _answers(partial(network, heads=heads), network, chunks, prepare, autocast)
+    return (output.first(n_images) for output, n_images in answers)
+
+
+def _answers(
+    ask: Callable[[Tensor], _Answer],
+    network: ClusteringNetwork,
+    chunks: Iterable[Tensor],
+    prepare: Callable[[Tensor], Tensor],
+    autocast: Callable[[], AbstractContextManager[object]],
+) -> Iterator[tuple[_Answer, int]]:
+    """What is answered of each chunk, and for how many images: there may be one more answer."""
+    was_training = network.training
     network.eval()
     try:
         with torch.inference_mode():
@@ -138,7 +169,7 @@ def _outputs(
                 # One alone is shown twice: for a single image convolutions add up in another order.
                 shown = images if len(images) > 1 else torch.cat([images, images])
                 with autocast():
-                    output = network(shown, heads)
-                yield output.first(len(images))
+                    answer = ask(shown)
+                yield answer, len(images)
     finally:
         network.train(was_training)

@@ -2,10 +2,11 @@
 
 The out-of-distribution score compares an image with training images. Here some of these are to be
 found out themselves, and several that are alike would vouch for one another. So the images are put
-into small groups, and only those of groups that together are large enough for a cluster vouch for
-others; then other groups that are near to these, too.
+into small groups, of which the nearest join. At first only those of branches vouch for others that
+have just become large enough for a cluster: what joins a cluster late may be strange. From there it
+spreads to near groups, but only by images that are ordinary themselves: a group may be mixed.
 
-Shapes: n images, D features, K clusters.
+Shapes: n images, D features, C maps, K clusters.
 """
 
 from typing import NamedTuple
@@ -19,13 +20,17 @@ from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distr
 from dcdc.engine.sample import MOST_IMAGES, in_half_precision, sampled_rows
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.sizes import Sizes
-from dcdc.metrics.health import OUTLIER
-from dcdc.metrics.hierarchy import joined_labels
+from dcdc.metrics.hierarchy import join_clusters
 from dcdc.runtime.seeding import derive_seed
 
-NEAR = 1.5
-"""The median score up to which a group is a part of a cluster that was not joined: those of digits
-are at 1.3, those of strangers at 2 and more (docs/log.md)."""
+NEAR = 1.3
+"""The median score up to which what is left of a group is near: its ordinary images vouch, too."""
+PART = 1.35
+"""The same at the end: up to it a group is a part of a cluster as a whole. It brings in no others,
+or one group of strangers would bring in the next. By the means of maps, groups of digits are at
+1.38 and less, those of strangers at 1.38 and more (docs/log.md)."""
+PART_BY_FEATURES = 1.4
+"""The same where there are no maps: by features groups of digits are farther."""
 
 
 class Outliers(NamedTuple):
@@ -46,7 +51,8 @@ def find_outliers(
     rows = sampled_rows(n_images, seed)
     features = in_half_precision(model.features_of(store, rows))
     start = derive_seed(seed, "outliers") % 2**31
-    known, vouch = score_among(features, n_clusters, sizes, start)
+    means = model.map_means_of(store, rows)
+    known, vouch = score_among(features, n_clusters, sizes, start, means)
     if known is None:
         return None
     outside = np.zeros(n_images, bool)
@@ -54,32 +60,66 @@ def find_outliers(
     for some in np.array_split(others, len(others) // MOST_IMAGES + 1):
         if len(some):
             outside[some] = known.score(model.features_of(store, some)) > 1
-    outside[rows] = scores_among(known, features, vouch) > 1
+    outside[rows] = outside_among(known, features, vouch)
     return Outliers(outside, vouch, features[vouch])
 
 
 def score_among(
-    features: NDArray[np.floating], n_clusters: int, sizes: Sizes, seed: int
+    features: NDArray[np.floating],
+    n_clusters: int,
+    sizes: Sizes,
+    seed: int,
+    map_means: NDArray[np.floating] | None = None,
 ) -> tuple[OutOfDistributionScore | None, NDArray[np.bool_]]:
     """Of the images with these features (n x D): the score to those of them that vouch for others,
-    and which these are (n)."""
+    and which these are (n). Who vouches is told by `map_means` (n x C), where they are known: by
+    what an image is made of, wherever in it that is."""
     points = features.astype(np.float32)
     groups = small_groups(points, n_clusters, seed)
-    fewest = smallest_cluster(len(points), n_clusters, sizes)
-    vouch = joined_labels(points, groups, n_clusters, fewest) != OUTLIER
+    vouch = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
+    looked_at, part = (features, PART_BY_FEATURES) if map_means is None else (map_means, PART)
     while True:
-        known = out_of_distribution_score_of(features[vouch])
-        if known is None:
+        near_these = out_of_distribution_score_of(looked_at[vouch])
+        if near_these is None:
             return None, vouch
-        scores = scores_among(known, features, vouch)
-        near = [
-            group
-            for group in np.unique(groups[~vouch])
-            if np.median(scores[groups == group]) <= NEAR
-        ]
-        if not near:
-            return known, vouch
-        vouch = vouch | np.isin(groups, near)
+        scores = scores_among(near_these, looked_at, vouch)
+        ordinary = _near(groups, scores, ~vouch, NEAR) & (scores <= 1)
+        if not ordinary.any():
+            break
+        vouch = vouch | ordinary
+    vouch = vouch | _near(groups, scores, ~vouch, part)
+    return out_of_distribution_score_of(features[vouch]), vouch
+
+
+def _first_groups(
+    points: NDArray[np.floating], groups: NDArray[np.int64], n_clusters: int, sizes: Sizes
+) -> list[int]:
+    """Those of the smallest branches that are large enough for a cluster."""
+    fewest = smallest_cluster(len(points), n_clusters, sizes)
+    counts = np.bincount(groups)
+    joined = join_clusters(points, groups, len(counts))
+    return [group for branch in joined.smallest_branches(counts, fewest) for group in branch]
+
+
+def _near(
+    groups: NDArray[np.int64], scores: NDArray[np.float32], left: NDArray[np.bool_], most: float
+) -> NDArray[np.bool_]:
+    """n: images that are left, and with them at least half of what is left of their group has at
+    most this score."""
+    near = [
+        group
+        for group in np.unique(groups[left])
+        if np.median(scores[left & (groups == group)]) <= most
+    ]
+    return left & np.isin(groups, near)
+
+
+def outside_among(
+    known: OutOfDistributionScore, features: NDArray[np.floating], vouch: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """n: of the same images. Who may not vouch is strange together with its group, even where its
+    features are near: some strangers may vouch all the same."""
+    return ~vouch | (scores_among(known, features, vouch) > 1)
 
 
 def scores_among(

@@ -22,15 +22,22 @@ from dcdc.data import Data, VectorSet, from_arrays, from_vectors, load_data, loa
 from dcdc.data.image_stream import holds_feature_vectors
 from dcdc.data.sources import Given, given_source
 from dcdc.data.store import Store, open_store
-from dcdc.data.vector_store import open_vector_store
+from dcdc.data.vector_store import VectorStore, open_vector_store
 from dcdc.engine import model_files
-from dcdc.engine.assignment import Assigned, assign_images, extract_features, look_at_images
+from dcdc.engine.assignment import (
+    Assigned,
+    assign_images,
+    extract_features,
+    extract_map_means,
+    look_at_images,
+)
 from dcdc.engine.cluster_names import write_names
 from dcdc.engine.history import HISTORY
 from dcdc.engine.model_card import model_card, public_source
 from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
 from dcdc.errors import InputError
 from dcdc.networks import ClusteringNetwork, find_backbone
+from dcdc.networks.local_maps import ShowsMaps
 from dcdc.networks.pretrained import keep_files, public_spec
 from dcdc.runtime.atomic_files import atomic_folder, write_arrays, write_text
 from dcdc.runtime.environment import own_version
@@ -297,6 +304,21 @@ class TrainedModel:
 
         (features,) = self._shared(len(rows), extract)
         return features
+
+    def map_means_of(self, store: Store, rows: np.ndarray) -> np.ndarray | None:
+        """n x C: the means of the backbone's maps for some of a store's images; None where it shows
+        no maps, as the many do whose features are these means, or the store has no images."""
+        backbone = self.network.backbone
+        if isinstance(store, VectorStore) or not isinstance(backbone, ShowsMaps):
+            return None
+
+        def extract(part: slice) -> tuple[np.ndarray]:
+            chunks = self._chunks_of(store, rows[part])
+            network, prepare = self.network, self.prepare
+            return (extract_map_means(network, backbone, chunks, prepare, self.autocast),)
+
+        (means,) = self._shared(len(rows), extract)
+        return means
 
     def look_at(self, store: Store, rows: np.ndarray) -> tuple[np.ndarray, Assigned]:
         """Features and assignments of some of a store's images."""

@@ -64,6 +64,19 @@ class Hierarchy:
             found[made] = found.pop(join.first) + found.pop(join.second)
         return list(found.values())
 
+    def smallest_branches(self, sizes: NDArray[np.integer], fewest: int) -> list[list[int]]:
+        """The clusters of each branch that has at least so many images, and of which no part has.
+        `sizes`, K: the images of each cluster."""
+        large = {cluster for cluster in range(self.n_clusters) if sizes[cluster] >= fewest}
+        found = [[cluster] for cluster in sorted(large)]
+        for made, join in enumerate(self.joins, start=self.n_clusters):
+            if join.n_images < fewest:
+                continue
+            if not {join.first, join.second} & large:
+                found.append(self.members[made])
+            large.add(made)
+        return found
+
 
 class Groups:
     """Images in groups, of which the nearest two can be joined."""
