@@ -10,7 +10,6 @@ keeps every seed unrounded, with settings, versions and commit: the record of a 
 import argparse
 import json
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
     from dcdc.metrics import score
     from dcdc.prepare.presets import preset
     from dcdc.run import run
+    from dcdc.runtime.environment import peak_memory_mb
 
     config = with_settings(with_values(preset("digits"), {"train.seed": seed}), settings)
     digits = load_images("digits")
@@ -37,7 +37,7 @@ def one_seed(seed: int, settings: list[str]) -> dict[str, float]:
         **{key: metrics["scores"][key] for key in COLUMNS},
         **{f"k-means {key}": pixels[key] for key in COLUMNS},
         "seconds": metrics["training_seconds"],
-        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak MB": peak_memory_mb(),
         "device": metrics["device"],
         "torch": metrics["torch"],
         "commit": metrics.get("commit"),

@@ -11,7 +11,6 @@ Commands that begin processes of their own are not looked into.
 
 import argparse
 import json
-import resource
 import sys
 import threading
 import time
@@ -119,14 +118,14 @@ def _record(command: list[str], seconds: dict[str, float], total: float) -> dict
     import torch
 
     from dcdc.runtime.device import describe_device, pick_device
-    from dcdc.runtime.environment import own_commit
+    from dcdc.runtime.environment import own_commit, peak_memory_mb
 
     gpu_peak = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     return {
         "command": command,
         "seconds": {kind: round(n, 2) for kind, n in seconds.items()},
         "total": round(total, 2),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak_mb": round(peak_memory_mb() or 0),
         "gpu_peak_mb": gpu_peak // 2**20,
         "device": describe_device(pick_device("auto")),
         "torch": torch.__version__,

@@ -368,11 +368,26 @@ def test_the_gains_by_corrections_are_those_of_the_records():
 
 
 OUTLIER_RECORDS = {
+    "digits-seeds-850-to-852": ("noise", "letters", "clothes"),
     "digits-seeds-830-to-834": ("noise", "letters", "clothes"),
     "clothes-seeds-800-to-804": ("clothes",),
     "digits-seeds-800-to-804": ("clothes",),
     "digits-seeds-820-to-824": ("clothes",),
 }
+
+
+def test_outliers_among_photos_are_those_of_their_record():
+    record = json.loads((NUMBERS / "outliers-among-photos.json").read_text())
+    section = SECTIONS["Images that belong to no cluster"]
+    for told, plain in zip(record["rows"][::2], record["rows"][1::2], strict=True):
+        cells = (
+            told["kind"].replace("_", " "),
+            f"{told['found']:.1%}",
+            f"{told['lost']:.1%}",
+            dotted(told["acc_of_photos"]),
+            dotted(plain["acc_of_photos"]),
+        )
+        assert f"| {' | '.join(cells)} |" in section
 
 
 @pytest.mark.parametrize("name", OUTLIER_RECORDS)

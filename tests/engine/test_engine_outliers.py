@@ -33,6 +33,25 @@ def test_a_group_that_is_too_small_for_a_cluster_is_outside():
     assert found[labels < 3].mean() < 0.03
 
 
+def test_features_of_hundreds_of_numbers_hide_no_group():
+    """Most of them are noise, in which every image is as far from every other."""
+    features, labels = mixture([300, 300, 300, 90], width=600)
+    found = flagged(features, 3)
+    assert found[labels == 3].mean() > 0.95
+    assert found[labels < 3].mean() < 0.03
+
+
+def test_ordinary_rows_are_of_a_sample_and_without_the_group(monkeypatch):
+    monkeypatch.setattr(outliers, "MOST_IMAGES", 200)
+    features, labels = mixture([100, 100, 100, 30])
+    rows = outliers.ordinary_rows(features, 3, seed=0)
+    assert len(rows) <= 165  # every second
+    assert set(labels[rows]) == {0, 1, 2}
+    assert len(rows) > 0.9 * 150
+    few = features[:10]
+    assert outliers.ordinary_rows(few, 3, seed=0).tolist() == list(range(10))
+
+
 def test_single_images_are_outside():
     features, _ = mixture([100, 100, 100])
     random = np.random.default_rng(5)

@@ -19,6 +19,7 @@ from dcdc.engine.joined_groups import STARTS as JOIN_STARTS
 from dcdc.engine.joined_groups import joined_groups
 from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
 from dcdc.engine.linear_discriminant import discriminants
+from dcdc.engine.outliers import ordinary_rows
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.metrics.health import OUTLIER
@@ -74,8 +75,8 @@ def initialise_heads(
     device: torch.device | None = None,
 ) -> None:
     """Sets each head so that its arg-max is the nearest of K centres of the images' features.
-    Where clusters need not be of equal size, or there are `outliers`, centres are not enough: it
-    tells joined groups apart.
+    Where clusters need not be of equal size, centres are not enough: it tells joined groups apart.
+    Where there may be `outliers`, images that seem to be such have no part in it.
 
     `features_of` takes sorted rows, all N or a sample of them, and gives their features (x D).
     `spherical` compares directions alone: after instance contrast, which compares cosines, lengths
@@ -87,9 +88,12 @@ def initialise_heads(
     features = features_of(some_rows(n_images, MOST_IMAGES, randoms[0]))
     if only_look:
         return
+    if sizes == EQUAL and outliers:
+        drawn = int(randoms[0].integers(2**31))
+        features = features[ordinary_rows(features, heads[0].out_features, drawn)]
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
-    if sizes != EQUAL or outliers:
+    if sizes != EQUAL:
         _by_joins(heads, features, points, sizes, randoms)
         return
     n_init = STARTS if len(heads) == 1 else 1

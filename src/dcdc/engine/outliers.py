@@ -19,7 +19,7 @@ from dcdc.engine.joined_groups import small_groups, smallest_cluster
 from dcdc.engine.out_of_distribution import OutOfDistributionScore, out_of_distribution_score_of
 from dcdc.engine.sample import MOST_IMAGES, in_half_precision, sampled_rows
 from dcdc.engine.trained_model import TrainedModel
-from dcdc.losses.sizes import Sizes
+from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.metrics.hierarchy import join_clusters
 from dcdc.runtime.seeding import derive_seed
 
@@ -31,6 +31,9 @@ or one group of strangers would bring in the next. By the means of maps, groups 
 1.38 and less, those of strangers at 1.38 and more (docs/log.md)."""
 PART_BY_FEATURES = 1.4
 """The same where there are no maps: by features groups of digits are farther."""
+
+FEWEST_DIRECTIONS = 8
+"""By which features are looked at where no maps are shown, or as many as there are clusters."""
 
 
 class Outliers(NamedTuple):
@@ -75,9 +78,11 @@ def score_among(
     and which these are (n). Who vouches is told by `map_means` (n x C), where they are known: by
     what an image is made of, wherever in it that is."""
     points = features.astype(np.float32)
+    if map_means is None:
+        points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
     groups = small_groups(points, n_clusters, seed)
     vouch = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
-    looked_at, part = (features, PART_BY_FEATURES) if map_means is None else (map_means, PART)
+    looked_at, part = (points, PART_BY_FEATURES) if map_means is None else (map_means, PART)
     while True:
         near_these = out_of_distribution_score_of(looked_at[vouch])
         if near_these is None:
@@ -89,6 +94,26 @@ def score_among(
         vouch = vouch | ordinary
     vouch = vouch | _near(groups, scores, ~vouch, part)
     return out_of_distribution_score_of(features[vouch]), vouch
+
+
+def _leading(points: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+    """N x n: the directions in which they differ most, which tell clusters apart. In hundreds, all
+    brought to one scale, every image is as far from every other, and nobody is strange."""
+    if points.shape[1] <= n:
+        return points
+    centred = points - points.mean(axis=0)
+    # ascending: the last ones hold the most variance
+    axes = np.linalg.eigh(centred.T.astype(np.float64) @ centred)[1][:, -n:]
+    return np.asarray(centred @ axes, np.float32)
+
+
+def ordinary_rows(features: NDArray[np.floating], n_clusters: int, seed: int) -> NDArray[np.int64]:
+    """Of at most 5,000 of the images with these features (n x D), those that vouch for others; all
+    of them where nothing can be told. Clusters of equal size begin with these, or strangers would
+    have one of their own."""
+    rows = np.arange(0, len(features), -(-len(features) // MOST_IMAGES))
+    known, vouch = score_among(features[rows], n_clusters, EQUAL, seed)
+    return rows if known is None else rows[vouch]
 
 
 def _first_groups(

@@ -3,9 +3,9 @@
 DCDC's sample view and class view (Dang et al., 2021) compare each image's assignment with that of a
 near neighbour, as SCAN's clustering step does. The backbone does not train, so its features are
 computed once, and many heads train side by side in seconds. Half of them start from K-Means, half
-from K-Means with clusters of equal size; where clusters may be of unequal sizes, or some images may
-belong to none, all start from joined groups. The one whose loss is the lowest becomes the network's
-cluster head.
+from K-Means with clusters of equal size, without images that seem to belong to none, where such are
+looked for; where clusters may be of unequal sizes, all start from joined groups. The one whose loss
+is the lowest becomes the network's cluster head.
 
 Shapes: N images, D features, H heads, B images of a batch, K clusters.
 """
@@ -32,6 +32,7 @@ from dcdc.engine.context import TrainingContext
 from dcdc.engine.k_means import balanced_centres, k_means_centres, some_rows
 from dcdc.engine.neighbours import choose_partners, find_neighbours
 from dcdc.engine.objectives import StepTools, Terms
+from dcdc.engine.outliers import ordinary_rows
 from dcdc.engine.phase import Passes, Phase
 from dcdc.engine.views import Views
 from dcdc.errors import InputError
@@ -163,11 +164,14 @@ class FrozenHeadsPart(nn.Module):
         self.middle.copy_(torch.from_numpy(middle))
         self.length.fill_(float(np.linalg.norm(features - middle, axis=1).mean()))
         random = np.random.default_rng(derive_seed(seed, FrozenHeads.kind))
-        points = directions(features[some_rows(len(features), MOST_IMAGES, random)])
-        if sizes == EQUAL and not outliers:
-            self._start_by_k_means(points, random)
-        else:
+        some = features[some_rows(len(features), MOST_IMAGES, random)]
+        points = directions(some)
+        if sizes != EQUAL:
             self._start_by_joins(points, random, sizes)
+            return
+        if outliers:
+            points = points[ordinary_rows(some, self.weight.shape[1], int(random.integers(2**31)))]
+        self._start_by_k_means(points, random)
 
     def _start_by_k_means(self, points: np.ndarray, random: np.random.Generator) -> None:
         """Every second time with equal sizes."""
@@ -191,7 +195,7 @@ class FrozenHeadsPart(nn.Module):
         heads = [blank().to_empty(device="cpu") for _ in range(n_heads)]
         seeds = random.integers(2**31, size=n_heads).tolist()
         some = points.__getitem__
-        initialise_heads(heads, len(points), some, seeds, sizes=sizes, outliers=True)
+        initialise_heads(heads, len(points), some, seeds, sizes=sizes)
         for number, head in enumerate(heads):
             self.weight[number].copy_(head.weight)
             self.bias[number].copy_(head.bias)

@@ -1,0 +1,84 @@
+"""How many images of another kind `--outliers` finds among photos, and how many photos it loses.
+
+    python benchmarks/outliers_among_photos.py stl10/test.parquet cifar100/test.parquet \
+        --target coarse_label --classes 3 9 10 --out record.json
+
+One image in twenty is of one class of the second source. Both are looked at by frozen
+EfficientNet-Lite0, whose weights learnt from ImageNet's labels. Each set is grouped with
+`--outliers` and without.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dcdc import DCDC
+from dcdc.data import load_images
+from dcdc.metrics import cluster_accuracy
+from dcdc.metrics.health import OUTLIER
+from dcdc.runtime.environment import own_commit, own_version
+
+SIDE, SHARE = 96, 0.05
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("photos")
+    parser.add_argument("strangers")
+    parser.add_argument("--target", help="the column of the strangers' classes")
+    parser.add_argument("--classes", type=int, nargs="+", required=True)
+    parser.add_argument("--first", type=int, default=0, help="photo to begin with")
+    parser.add_argument("--n-photos", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    photos = load_images(given.photos, size=SIDE)
+    others = load_images(given.strangers, size=SIDE, target=given.target)
+    assert photos.targets is not None
+    assert others.targets is not None
+    own = slice(given.first, given.first + given.n_photos)
+    n_strangers = round(given.n_photos * SHARE / (1 - SHARE))
+    random, rows = np.random.default_rng(given.seed), []
+    for number in given.classes:
+        of_class = random.permutation(np.flatnonzero(others.targets == number))[:n_strangers]
+        images = np.concatenate([photos.images[own], others.images[np.sort(of_class)]])
+        for outliers in (True, False):
+            rows.append(measure(images, photos.targets[own], given.seed, outliers=outliers))
+            rows[-1] |= {"kind": others.class_names[number], "seed": given.seed}
+            print(json.dumps(rows[-1]), flush=True)
+    record = {"torch": torch.__version__, "dcdc": own_version(), "commit": own_commit()}
+    if given.out is not None:
+        record["rows"] = rows
+        given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def measure(
+    images: np.ndarray, targets: np.ndarray, seed: int, *, outliers: bool
+) -> dict[str, object]:
+    """`targets`: of the photos, which come first."""
+    started = time.perf_counter()
+    model = DCDC(
+        n_clusters=len(np.unique(targets)),
+        backbone="efficientnet-lite0",
+        random_state=seed,
+        outliers=outliers,
+        verbose=0,
+    )
+    found = model.fit_predict(images)
+    of_photos, of_others = found[: len(targets)], found[len(targets) :]
+    told = of_photos != OUTLIER
+    return {
+        "outliers": outliers,
+        "found": round(float((of_others == OUTLIER).mean()), 4),
+        "lost": round(float((~told).mean()), 4),
+        "acc_of_photos": round(cluster_accuracy(targets[told], of_photos[told]), 4),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+if __name__ == "__main__":
+    main()
