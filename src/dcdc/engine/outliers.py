@@ -75,8 +75,20 @@ def score_among(
     map_means: NDArray[np.floating] | None = None,
 ) -> tuple[OutOfDistributionScore | None, NDArray[np.bool_]]:
     """Of the images with these features (n x D): the score to those of them that vouch for others,
-    and which these are (n). Who vouches is told by `map_means` (n x C), where they are known: by
-    what an image is made of, wherever in it that is."""
+    and which these are (n)."""
+    can_tell, vouch = _vouching(features, n_clusters, sizes, seed, map_means)
+    return out_of_distribution_score_of(features[vouch]) if can_tell else None, vouch
+
+
+def _vouching(
+    features: NDArray[np.floating],
+    n_clusters: int,
+    sizes: Sizes,
+    seed: int,
+    map_means: NDArray[np.floating] | None = None,
+) -> tuple[bool, NDArray[np.bool_]]:
+    """Whether anything can be told, and who vouches for others (n). It is told by `map_means`
+    (n x C), where they are known: by what an image is made of, wherever in it that is."""
     points = features.astype(np.float32)
     if map_means is None:
         points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
@@ -86,14 +98,13 @@ def score_among(
     while True:
         near_these = out_of_distribution_score_of(looked_at[vouch])
         if near_these is None:
-            return None, vouch
+            return False, vouch
         scores = scores_among(near_these, looked_at, vouch)
         ordinary = _near(groups, scores, ~vouch, NEAR) & (scores <= 1)
         if not ordinary.any():
             break
         vouch = vouch | ordinary
-    vouch = vouch | _near(groups, scores, ~vouch, part)
-    return out_of_distribution_score_of(features[vouch]), vouch
+    return True, vouch | _near(groups, scores, ~vouch, part)
 
 
 def _leading(points: NDArray[np.float32], n: int) -> NDArray[np.float32]:
@@ -112,8 +123,8 @@ def ordinary_rows(features: NDArray[np.floating], n_clusters: int, seed: int) ->
     of them where nothing can be told. Clusters of equal size begin with these, or strangers would
     have one of their own."""
     rows = np.arange(0, len(features), -(-len(features) // MOST_IMAGES))
-    known, vouch = score_among(features[rows], n_clusters, EQUAL, seed)
-    return rows if known is None else rows[vouch]
+    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed)
+    return rows[vouch] if can_tell else rows
 
 
 def _first_groups(
