@@ -52,6 +52,31 @@ def test_ordinary_rows_are_of_a_sample_and_without_the_group(monkeypatch):
     assert outliers.ordinary_rows(few, 3, seed=0).tolist() == list(range(10))
 
 
+@pytest.mark.parametrize(("n_draws", "are_outside"), [(1, False), (2, True)])
+def test_who_vouches_does_so_by_every_draw_of_groups(n_draws, are_outside, monkeypatch):
+    """The first puts strangers into a group of a cluster's, which vouches as a whole."""
+    features, labels = mixture([100, 100, 100, 12])
+    mixed = np.where(labels == 3, 0, labels)
+    monkeypatch.setattr(outliers, "small_groups", lambda _, __, seed: (mixed, labels)[seed])
+    monkeypatch.setattr(outliers, "DRAWS", n_draws)
+    _, vouch = score_among(features, 3, "equal", seed=0)
+    assert (~vouch[labels == 3]).all() == are_outside
+    assert vouch[labels < 3].all()
+
+
+def test_where_the_draws_leave_too_few_nothing_is_told(monkeypatch):
+    features, labels = mixture([100, 100, 100])
+    parts = [labels, np.where(labels < 2, labels, 2 + np.arange(300) % 12)]
+    monkeypatch.setattr(outliers, "small_groups", lambda _, __, seed: parts[seed])
+    monkeypatch.setattr(outliers, "DRAWS", 2)
+    monkeypatch.setattr(outliers, "_spread", lambda _, __, vouch, ___: vouch & (labels != 2))
+    known, _ = score_among(features, 3, "equal", seed=0)
+    assert known is not None
+    monkeypatch.setattr(outliers, "_spread", lambda _, __, vouch, ___: vouch & (labels == 0))
+    known, _ = score_among(features, 3, "equal", seed=0)
+    assert known is None
+
+
 def test_single_images_are_outside():
     features, _ = mixture([100, 100, 100])
     random = np.random.default_rng(5)

@@ -4,7 +4,9 @@ The out-of-distribution score compares an image with training images. Here some 
 found out themselves, and several that are alike would vouch for one another. So the images are put
 into small groups, of which the nearest join. At first only those of branches vouch for others that
 have just become large enough for a cluster: what joins a cluster late may be strange. From there it
-spreads to near groups, but only by images that are ordinary themselves: a group may be mixed.
+spreads to near groups, but only by images that are ordinary themselves: a group may be mixed. Which
+images share a group is drawn several times: a stranger gets among others by some of the draws, an
+image of a cluster by all.
 
 Shapes: n images, D features, C maps, K clusters.
 """
@@ -32,6 +34,8 @@ or one group of strangers would bring in the next. By the means of maps, groups 
 PART_BY_FEATURES = 1.4
 """The same where there are no maps: by features groups of digits are farther."""
 
+DRAWS = 5
+"""Of small groups; who vouches does so by all of them."""
 FEWEST_DIRECTIONS = 8
 """By which features are looked at where no maps are shown, or as many as there are clusters."""
 
@@ -92,19 +96,34 @@ def _vouching(
     points = features.astype(np.float32)
     if map_means is None:
         points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
-    groups = small_groups(points, n_clusters, seed)
-    vouch = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
     looked_at, part = (points, PART_BY_FEATURES) if map_means is None else (map_means, PART)
+    vouch = np.ones(len(points), bool)
+    for draw in range(DRAWS):
+        groups = small_groups(points, n_clusters, (seed + draw) % 2**31)
+        first = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
+        by_draw = _spread(looked_at, groups, first, part)
+        if by_draw is None:
+            return False, first
+        vouch &= by_draw
+    return vouch.sum() >= n_clusters * smallest_cluster(len(points), n_clusters, sizes), vouch
+
+
+def _spread(
+    points: NDArray[np.floating],
+    groups: NDArray[np.int64],
+    vouch: NDArray[np.bool_],
+    part: float,
+) -> NDArray[np.bool_] | None:
+    """n: who vouches where these do at first; None where too few do."""
     while True:
-        near_these = out_of_distribution_score_of(looked_at[vouch])
+        near_these = out_of_distribution_score_of(points[vouch])
         if near_these is None:
-            return False, vouch
-        scores = scores_among(near_these, looked_at, vouch)
+            return None
+        scores = scores_among(near_these, points, vouch)
         ordinary = _near(groups, scores, ~vouch, NEAR) & (scores <= 1)
         if not ordinary.any():
-            break
+            return vouch | _near(groups, scores, ~vouch, part)
         vouch = vouch | ordinary
-    return True, vouch | _near(groups, scores, ~vouch, part)
 
 
 def _leading(points: NDArray[np.float32], n: int) -> NDArray[np.float32]:

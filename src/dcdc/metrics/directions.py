@@ -6,13 +6,17 @@ Shapes: N images, D numbers of each.
 import numpy as np
 from numpy.typing import NDArray
 
+_ROWS_AT_ONCE = 4_096
+
 
 def directions(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """N x D: from the mean to each, at length 1.
 
-    How far an image is from the mean says how unusual it is, not what it shows.
+    How far an image is from the mean says how unusual it is, not what it shows. A million rows take
+    gigabytes, so no second array of that size is made.
     """
-    centred = features - features.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    found: NDArray[np.float32] = centred / np.maximum(lengths, 1e-12)
+    found: NDArray[np.float32] = features - features.mean(axis=0)
+    for start in range(0, len(found), _ROWS_AT_ONCE):
+        rows = found[start : start + _ROWS_AT_ONCE]
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return found
