@@ -4,10 +4,10 @@
     python benchmarks/reference.py --preset digits --what steps,reference,floors --device cpu
 
 The parts: `steps` and `perturbations` as `dcdc bench` measures them; `reference`, worker processes
-that make copies by Pillow, and eager float32 steps of a plain network; `floors`, the convolutions
-alone and all arithmetic at the rate of a matrix product; `store`, batches streamed from a mapped
-file and resident ones. Ratios follow, each with what it could be from the fastest and slowest
-blocks.
+that make copies by Pillow, and eager float32 steps of a plain network; `floors`, of each step the
+convolutions alone and all arithmetic at the rate of a matrix product; `store`, batches streamed
+from a mapped file and resident ones. Ratios follow, each with what it could be from the fastest and
+slowest blocks.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def measure(options: argparse.Namespace) -> None:
     check_options(options.seconds, options.json)
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers is {options.workers}: give at least 1")
-    values = {"train.device": options.device, "heads.batch_size": options.batch_size}
+    values = {"train.device": options.device, "batch_size": options.batch_size}
     names = dict.fromkeys(options.preset or PRESETS)
     cases = [build_case(name, values, options.settings) for name in names]
     device = pick_device(cases[0].config.train.device)

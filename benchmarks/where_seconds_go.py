@@ -19,15 +19,16 @@ from pathlib import Path
 from types import FrameType
 
 BETWEEN_LOOKS = 0.02
+RECORDING, STEPS = "kernels built, steps recorded", "steps"
 KINDS: list[tuple[str, str, tuple[str, ...]]] = [
     # kind, end of the file's path, functions (none: all)
-    ("kernels built, steps recorded", "engine/captured_step.py", ("_record",)),
+    (RECORDING, "engine/captured_step.py", ("_record",)),
     ("checkpoints", "engine/checkpoints.py", ()),
     ("K-Means", "engine/k_means.py", ()),
     ("K-Means", "engine/device_k_means.py", ()),
     ("neighbours", "engine/neighbours.py", ()),
     ("evaluation", "engine/evaluation.py", ("__call__",)),
-    ("steps", "engine/trainer.py", ("_train_epoch",)),
+    (STEPS, "engine/trainer.py", ("_train_epoch",)),
     ("outliers", "engine/outliers.py", ()),
     ("answers", "run/results.py", ("answered",)),
     ("features of the sample and of all images", "run/results.py", ("sample_of",)),
@@ -49,13 +50,19 @@ class Sampler(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.looks: Counter[str] = Counter()
+        self.first_look: dict[str, float] = {}
+        """At each kind; at steps, once the first of them is recorded, where steps are."""
         self.wanted = True
         self._watched = threading.main_thread().ident
 
     def run(self) -> None:
         while self.wanted:
             frame = sys._current_frames().get(self._watched or 0)
-            self.looks[kind_of(stack_of(frame))] += 1
+            kind = kind_of(stack_of(frame))
+            if kind == RECORDING and kind not in self.first_look:
+                self.first_look.pop(STEPS, None)
+            self.first_look.setdefault(kind, time.perf_counter())
+            self.looks[kind] += 1
             time.sleep(BETWEEN_LOOKS)
 
     def seconds(self, total: float) -> dict[str, float]:
@@ -109,8 +116,11 @@ def main() -> None:
     for kind, n in seconds.items():
         print(f"| {kind} | {n:.1f} |")
     print(f"| **from command to end** | **{total:.1f}** |")
+    first_step = sampler.first_look.get(STEPS, started) - started
+    print(f"| from command to the first training step | {first_step:.1f} |")
     if options.out is not None:
-        options.out.write_text(json.dumps(_record(options.command, seconds, total), indent=2))
+        record = _record(options.command, seconds, total) | {"first_step": round(first_step, 2)}
+        options.out.write_text(json.dumps(record, indent=2))
     sys.exit(code if isinstance(code, int) else bool(code))
 
 

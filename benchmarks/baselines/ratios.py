@@ -42,28 +42,23 @@ def ratios(rows: Iterable[Row]) -> list[Ratio]:
 
 
 def _of_steps(preset: str, found: Found) -> Iterator[Ratio]:
-    ours = next(
-        (
-            measured.timing
-            for (part, of, _), measured in found.items()
-            if part == "steps" and of == preset and CLUSTER_HEAD in measured.details["heads"]
-        ),
-        None,
-    )
-    if ours is None:
-        return
-    for title, name in (
-        ("reference with its loader / ours", reference.STEP_AND_LOADER),
-        ("reference without loading / ours", reference.STEP_ALONE),
-    ):
-        if theirs := found.get(("reference", preset, name)):
-            yield _ratio(preset, title, theirs.timing, ours)
-    for title, name in (
-        ("ours / convolutions alone", floors.CONVOLUTIONS),
-        ("ours / arithmetic alone", floors.ARITHMETIC),
-    ):
-        if floor := found.get(("floors", preset, name)):
-            yield _ratio(preset, title, ours, floor.timing)
+    steps = {
+        name: measured
+        for (part, of, name), measured in found.items()
+        if part == "steps" and of == preset
+    }
+    ours = (step for step in steps.values() if CLUSTER_HEAD in step.details["heads"])
+    if cluster := next(ours, None):
+        for title, name in (
+            ("reference with its loader / ours", reference.STEP_AND_LOADER),
+            ("reference without loading / ours", reference.STEP_ALONE),
+        ):
+            if theirs := found.get(("reference", preset, name)):
+                yield _ratio(preset, title, theirs.timing, cluster.timing)
+    for name, step in steps.items():
+        for kind in (floors.CONVOLUTIONS, floors.ARITHMETIC):
+            if floor := found.get(("floors", preset, floors.floor_name(name, kind))):
+                yield _ratio(preset, f"{name} / {kind}", step.timing, floor.timing)
 
 
 def _of_copies(found: Found) -> Iterator[Ratio]:

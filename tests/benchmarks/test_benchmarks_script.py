@@ -57,7 +57,7 @@ def script(monkeypatch, capfd, tmp_path):
 def test_every_part_is_measured_with_its_n_and_spread(digits, rows_of):
     rows = rows_of(digits)
     assert {row.part for row in rows} == set(reference.PARTS)
-    assert len(rows) == 13
+    assert len(rows) == 17
     for row in rows:
         if row.name.endswith("captured"):
             assert row.not_possible == "a graph needs CUDA, not cpu"
@@ -97,15 +97,29 @@ def test_the_script_prints_rows_and_ratios_and_writes_both(script, tmp_path):
     assert record.keys() >= {"device", "rows", "pillow", "n_workers", "ratios"}
     assert record["n_workers"] == 1
     assert [row["part"] for row in record["rows"]] == [
-        *("steps", "steps", "steps", "reference", "reference", "reference"),
-        *("floors", "floors", "floors", "perturbations", "perturbations", "store", "store"),
+        *["steps"] * 3,
+        *["reference"] * 3,
+        *["floors"] * 7,  # a product, and two of each step
+        *["perturbations"] * 2,
+        *["store"] * 2,
     ]
     assert {row["copies"] for row in record["rows"] if row["part"] == "reference"} == {12}
-    assert all(row["name"] in out for row in record["rows"])
+    assert all(row["name"][:50] in out for row in record["rows"])  # where no name is broken yet
     for ratio in record["ratios"]:
         assert ratio.keys() == {"preset", "name", "value", "lowest", "highest", "n_blocks"}
         assert ratio["lowest"] <= ratio["value"] <= ratio["highest"]
-    assert len(record["ratios"]) == 5
+    assert len(record["ratios"]) == 2 + 2 * 3 + 1
+
+
+def test_the_batch_size_is_the_main_phases(script, monkeypatch):
+    """Which is not called alike in every preset."""
+    sessions = []
+    monkeypatch.setattr(reference, "carry_out", lambda session, *_: sessions.append(session))
+    chosen = ("--preset", "digits", "--preset", "cifar10", "--device", "cpu", "--batch-size", "7")
+    code, _, err = script(*chosen)
+    assert code == 0, err
+    found = [case.config.phases[0].batch_size for case in sessions[0].cases]
+    assert found == [7, 7]
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,12 @@ def phase_steps(trainer: Trainer) -> Iterator[PhaseStep]:
 def step_trials(case: Case, device: torch.device, seconds: float) -> Generator[Trial, None, None]:
     trainer = build_training(case.config, case.image_set, _Notes(), None).trainer
     for one in phase_steps(trainer):
-        heads = " and ".join(one.heads)
-        name = f"{one.name} step, {heads}".replace("_", " ")
-        yield Trial(name, partial(_measure, case, one, trainer, device, seconds))
+        yield Trial(step_name(one), partial(_measure, case, one, trainer, device, seconds))
+
+
+def step_name(one: PhaseStep) -> str:
+    heads = " and ".join(one.heads)
+    return f"{one.name} step, {heads}".replace("_", " ")
 
 
 class _Notes(SilentObserver):
