@@ -16,11 +16,11 @@ SELF_LABEL = "self label step, cluster head"
 
 @pytest.fixture
 def works(cpu):
-    """Of each step of a case, by its name."""
+    """Of each step of a case, by its name, or of one of that name alone."""
 
-    def found(case):
+    def found(case, name=""):
         trainer = build_training(case.config, case.image_set, SilentObserver(), None).trainer
-        steps = phase_steps(trainer)
+        steps = [one for one in phase_steps(trainer) if name in ("", step_name(one))]
         return {step_name(one): work_of(case, one, trainer, cpu) for one in steps}
 
     return found
@@ -68,7 +68,7 @@ def layers_of(copies):
 
 def test_layers_are_the_backbones_for_all_copies_of_a_batch(digits, works):
     """The originals go through it first, then two copies of each."""
-    work = works(digits)[CLUSTER]
+    (work,) = works(digits, CLUSTER).values()
     assert [shapes(call) for call in forwards(work)] == layers_of(4) + layers_of(8)
     backwards = gradients(work)
     assert [shapes(call)[1:] for call in backwards] == [
@@ -82,7 +82,8 @@ def test_layers_are_the_backbones_for_all_copies_of_a_batch(digits, works):
 
 def test_layers_of_the_papers_backbone(works):
     settings = ["heads.batch_size=2", "heads.n_repeats=2"]
-    work = works(build_case("cifar10-paper", {"train.device": "cpu"}, settings))[CLUSTER]
+    case = build_case("cifar10-paper", {"train.device": "cpu"}, settings)
+    (work,) = works(case, CLUSTER).values()
     n_layers = 1 + 32 + 3  # the stem, two a block, a projection in three stages
     learnt = [call for call in forwards(work) if shapes(call)[0][1] != 1]  # not Sobel's own
     assert len(learnt) == len(gradients(work)) == 2 * n_layers
@@ -159,18 +160,6 @@ def test_arithmetic_is_the_flops_at_the_measured_rate(digits, cpu, works, monkey
         assert arithmetic.timing.ms == pytest.approx(work.flops / flops_per_ms)
         assert arithmetic.timing.n_blocks == product.timing.n_blocks
         assert arithmetic.details == {"flops": work.flops, "at_the_rate_of": "float32"}
-
-
-def test_convolutions_are_in_the_precision_of_the_step(cpu, monkeypatch):
-    """Sobel's edges, which come first, are not."""
-    monkeypatch.setattr(floors, "_SIDE", 64)
-    settings = [
-        *("network.backbone=small", "train.precision=bfloat16"),
-        *("heads.batch_size=2", "heads.n_repeats=2"),
-    ]
-    case = build_case("cifar10-paper", {"train.device": "cpu"}, settings)
-    found = {trial.name: trial.measure() for trial in floor_trials(case, cpu, 0.02)}
-    assert found[floor_name(CLUSTER, CONVOLUTIONS)].details["dtype"] == "bfloat16"
 
 
 def test_no_arithmetic_without_a_rate(digits, cpu):

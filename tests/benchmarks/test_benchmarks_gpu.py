@@ -2,6 +2,7 @@ import pytest
 import torch
 
 import reference
+from baselines import floors
 from baselines.ratios import ratios
 from dcdc.bench.session import measure
 from dcdc.bench.steps import build_case
@@ -24,6 +25,8 @@ def test_every_part_is_possible(name):
         assert row.not_possible is None, row
         assert row.measured.timing.n_blocks == 7
         assert not row.measured.details.get("warnings"), row
+    alone = [row for row in rows if row.name.endswith(floors.CONVOLUTIONS)]
+    assert {row.measured.details["dtype"] for row in alone} == {case.config.train.precision}
     steps = [row for row in rows if row.part == "steps"]
     assert all(row.measured.peak_gpu_bytes > 0 for row in steps)
     # To the reference two, of each step two, of copies two, of stores one.
