@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 SEED = 24
-Damage = tuple[str, bytes]
-"""What was done, in words, and what the file holds then."""
+Damage = tuple[str, bytes | Callable[[Path], object]]
+"""What was done, in words; and what the file holds then, or a call that writes it."""
 
 
 def drawing(*of: object) -> random.Random:
@@ -189,6 +189,6 @@ NO_FILE: dict[str, Callable[[Path], None]] = {
 """What may lie in the place of a file; each is given the place, empty."""
 
 
-def in_place(path: Path, lay: Callable[[Path], None]) -> None:
+def in_place(path: Path, lay: Callable[[Path], object]) -> None:
     path.unlink()
     lay(path)

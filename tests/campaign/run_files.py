@@ -146,7 +146,7 @@ def _damages(file: str, content: bytes) -> Iterator[Damage]:
     if file.endswith(".parquet"):
         yield from tables(content)
     if file.endswith(".safetensors"):
-        yield from list(tensors(content))[::2]
+        yield from tensors(content, every=2)
 
 
 FEWER: dict[str, Any] = {
@@ -191,7 +191,10 @@ def arrays(content: bytes) -> Iterator[Damage]:
         yield f"{name} of petabytes", _npz_parts(others, name, _huge_header(array))
     name, *_ = whole
     others = {key: value for key, value in whole.items() if key != name}
-    yield f"{name} of 128 MB of zeros", _npz_parts(others, name, _zeros_header())
+    yield (
+        f"{name} of 128 MB of zeros",
+        lambda path: path.write_bytes(_npz_parts(others, name, _zeros_header())),
+    )
     yield "no arrays", _npz({})
 
 
@@ -255,12 +258,20 @@ def parquet_bytes(table: pa.Table) -> bytes:
     return content.getvalue()
 
 
-def tensors(content: bytes) -> Iterator[Damage]:
-    """Each tensor absent, of another type or shape, not finite; and headers that lie."""
-    whole = load_tensors(content)
+def tensors(content: bytes, every: int = 1) -> Iterator[Damage]:
+    """Each tensor absent, of another type or shape, not finite; and headers that lie; of all
+    these each `every`-th."""
+    found = [*_other_tensors(load_tensors(content)), *_other_headers(content)]
+    for words, damaged in found[::every]:
+        yield words, damaged if isinstance(damaged, bytes) else tensor_bytes(damaged)
+
+
+def _other_tensors(
+    whole: dict[str, np.ndarray],
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     for name, tensor in whole.items():
         others = {key: value for key, value in whole.items() if key != name}
-        yield f"{name} absent", tensor_bytes(others)
+        yield f"{name} absent", others
         for words, changed in (
             ("of one axis more", tensor[None]),
             ("of integers", tensor.astype(np.int64)),
@@ -268,10 +279,10 @@ def tensors(content: bytes) -> Iterator[Damage]:
             ("infinite", tensor + np.inf),
         ):
             if tensor.dtype.kind == "f" or words.startswith("of"):
-                yield (
-                    f"{name} {words}",
-                    tensor_bytes(others | {name: np.ascontiguousarray(changed)}),
-                )
+                yield f"{name} {words}", others | {name: np.ascontiguousarray(changed)}
+
+
+def _other_headers(content: bytes) -> Iterator[tuple[str, bytes]]:
     length = struct.unpack("<Q", content[:8])[0]
     for words, number in (("2^62", 1 << 62), ("-1", 2**64 - 1), ("0", 0), ("10^8", 10**8)):
         yield f"a header of {words} bytes", struct.pack("<Q", number) + content[8:]

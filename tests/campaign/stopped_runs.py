@@ -58,7 +58,7 @@ def _damages(file: str, content: bytes, n: int) -> Iterator[Damage]:
     if file == "state.json":
         yield from json_values(content, FEWER, depth=2)
     if file.endswith(".safetensors"):
-        yield from list(tensors(content))[::5]
+        yield from tensors(content, every=5)
 
 
 def _case(made: Ground, file: str, words: str, damage: Any) -> Case:
@@ -85,19 +85,30 @@ def _lay(made: Ground, file: str, damage: Any, folder: Path) -> list[object]:
 
 
 def _answer(file: str, folder: Path, ended: Ended) -> Any:  # noqa: ARG001
-    """A history that is damaged is a record that is damaged: what the run answers is not."""
+    return _without_history(file, _of_run(folder))
+
+
+def _of_run(folder: Path) -> dict[str, Any]:
     found = answers.of_run(folder / "run")
-    if file == "history.jsonl":
-        del found["history"]
     found["files"] = [name for name in found["files"] if not name.endswith("lock")]
     return found
 
 
-@lru_cache
+def _without_history(file: str, found: dict[str, Any]) -> dict[str, Any]:
+    """A history that is damaged is a record that is damaged: what the run answers is not."""
+    told = file != "history.jsonl"
+    return {key: value for key, value in found.items() if told or key != "history"}
+
+
 def undisturbed(file: str) -> Any:
+    return _without_history(file, _undamaged())
+
+
+@lru_cache
+def _undamaged() -> dict[str, Any]:
     made = ground()
     with fresh_folder() as folder:
-        arguments = _lay(made, file, None, folder)
+        arguments = _lay(made, "history.jsonl", None, folder)
         ended = call(lambda: run_verb(arguments), folder, cache=made.cache, seconds=60)
         assert ended.code == 0, ended.err
-        return _answer(file, folder, ended)
+        return _of_run(folder)
