@@ -16,6 +16,7 @@ from dcdc.engine.k_means import reduced_points, some_rows
 from dcdc.engine.observer import Observer, SilentObserver
 from dcdc.engine.prediction_strength import prediction_strengths
 from dcdc.engine.trainer import Trainer
+from dcdc.losses.sizes import EQUAL
 from dcdc.metrics.cluster_number import choose_number
 from dcdc.metrics.directions import directions
 from dcdc.prepare.assembly import build_model, build_training, load_pretrained
@@ -59,7 +60,8 @@ def find_number(
         points, _ = reduced_points(directions(features), spherical=True)
         with observer.counting("comparing numbers of clusters") as progress:
             numbers = range(max(2, lowest - 1), highest + 2)
-            strengths = prediction_strengths(points, numbers, random, progress, device)
+            even = config.sizes == EQUAL
+            strengths = prediction_strengths(points, numbers, random, progress, device, even=even)
     return FoundNumber(choose_number(strengths, lowest), first)
 
 

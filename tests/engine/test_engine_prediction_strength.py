@@ -39,6 +39,17 @@ def test_as_many_as_there_are_clouds(n_clouds):
     assert strengths[n_clouds + 1] < SURE
 
 
+@pytest.mark.parametrize("n_clouds", [5, 7])
+def test_of_clusters_of_equal_size_the_right_number_stands_out_more(n_clouds):
+    points = clouds(n_clouds, deviation=2.6)
+    plain, even = (
+        prediction_strengths(points, range(2, 11), np.random.default_rng(0), even=even)
+        for even in (False, True)
+    )
+    assert choose_number(even, lowest=3).number == n_clouds
+    assert prominence(even, n_clouds) > prominence(plain, n_clouds) + 0.05
+
+
 def test_one_cloud_settles_nothing():
     strengths = prediction_strengths(
         np.random.default_rng(0).normal(size=(300, 12)), range(2, 9), np.random.default_rng(0)
@@ -54,20 +65,61 @@ def test_the_same_generator_finds_the_same():
 
 
 def test_the_last_sure_peak_is_taken_and_the_others_are_named():
-    strengths = {2: 0.99, 3: 0.5, 4: 0.9, 5: 0.85, 6: 0.4, 7: 0.6, 8: 0.3}
+    strengths = {2: 0.99, 3: 0.5, 4: 0.95, 5: 0.85, 6: 0.4, 7: 0.6, 8: 0.3}
     found = choose_number(strengths, lowest=3)
     assert (found.number, found.is_settled, found.runners_up) == (4, True, (7,))
     assert choose_number(strengths, lowest=2).runners_up == (2, 7)
 
 
-def test_without_a_sure_peak_one_is_taken_all_the_same_and_said_to_be_unsettled():
-    found = choose_number({2: 0.97, 3: 0.9, 4: 0.4, 5: 0.46, 6: 0.3, 7: 0.33, 8: 0.2}, lowest=3)
-    assert (found.number, found.is_settled) == (5, False)
-    falling = choose_number({2: 0.9, 3: 0.85, 4: 0.5, 5: 0.3}, lowest=3)
-    assert (falling.number, falling.is_settled) == (3, False)
+def curve(*strengths: float) -> dict[int, float]:
+    """From two clusters on."""
+    return dict(enumerate(strengths, start=2))
 
 
-def test_of_peaks_that_are_not_sure_the_one_that_stands_out_is_taken_not_the_highest():
+def test_one_cluster_more_that_is_as_sure_is_taken_but_no_other():
+    found = choose_number(curve(0.99, 0.5, 0.95, 0.92, 0.91, 0.88, 0.3, 0.2), lowest=3)
+    assert (found.number, found.is_settled, found.runners_up) == (6, True, (4,))
+    found = choose_number(curve(0.99, 0.5, 0.82, 0.81, 0.79, 0.4, 0.3, 0.2), lowest=3)
+    assert found.number == 5  # what is not sure is not taken
+
+
+def test_a_sure_peak_that_hardly_stands_out_does_not_hide_a_fall():
+    """Groups of classes are nearly as sure as the classes, which are told by a fall."""
+    rest = (0.85, 0.75, 0.72, 0.7, 0.4, 0.4, 0.4)
+    assert choose_number(curve(0.99, 0.9, 0.8, *rest), lowest=3).number == 8
+    assert choose_number(curve(0.99, 0.9, 0.6, *rest), lowest=3).number == 5
+
+
+def test_without_a_sure_peak_it_is_where_the_curve_falls_most():
+    strengths = {2: 0.9, 3: 0.7, 4: 0.65, 5: 0.5, 6: 0.55, 7: 0.2, 8: 0.3, 9: 0.2}
+    found = choose_number(strengths, lowest=3)
+    assert (found.number, found.is_settled, found.runners_up) == (6, False, (8,))
+
+
+def test_a_fall_that_is_made_up_for_is_none():
+    strengths = {2: 0.9, 3: 0.75, 4: 0.4, 5: 0.45, 6: 0.7, 7: 0.5, 8: 0.45, 9: 0.4, 10: 0.4}
+    assert choose_number(strengths, lowest=3).number == 6
+
+
+def test_where_everything_is_weak_a_fall_says_nothing():
+    strengths = {2: 0.39, 3: 0.38, 4: 0.39, 5: 0.1, 6: 0.1}
+    found = choose_number(strengths, lowest=3)
+    assert (found.number, found.is_settled) == (3, False)
+
+
+def test_the_lowest_of_the_range_is_taken_where_the_curve_falls_after_it():
+    """Two clusters are always sure, so three are no peak of the curve."""
+    found = choose_number({2: 1.0, 3: 0.99, 4: 0.52, 5: 0.51, 6: 0.46, 7: 0.48, 8: 0.4}, lowest=3)
+    assert (found.number, found.is_settled) == (3, True)
+
+
+def test_the_number_after_the_range_is_never_taken():
+    rising = {2: 0.5, 3: 0.6, 4: 0.7, 5: 0.85, 6: 0.9}
+    assert choose_number(rising, lowest=3).number < 6
+    assert 6 not in choose_number(rising, lowest=3).runners_up
+
+
+def test_of_peaks_that_are_not_sure_the_highest_is_not_taken():
     """As CIFAR-10's own features have them: five groups of classes, and ten classes."""
     curve = (0.97, 0.86, 0.64, 0.72, 0.54, 0.57, 0.51, 0.48, 0.63, 0.48, 0.34, 0.30, 0.35)
     strengths = dict(enumerate(curve, start=2))

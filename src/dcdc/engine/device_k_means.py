@@ -49,10 +49,12 @@ def device_balanced_centres(
     found = F.normalize(torch.from_numpy(centres).to(seen), dim=1)
     for _ in range(BALANCED_ROUNDS):
         cosines = (seen @ found.T).double()
-        shares = torch.exp((cosines - cosines.amax(1, keepdim=True)) / SOFTNESS)
+        near = torch.exp((cosines - cosines.amax(1, keepdim=True)) / SOFTNESS)
+        of_image, of_cluster = near.new_ones(len(near)), near.new_ones(near.shape[1])
         for _ in range(SINKHORN_ROUNDS):
-            shares /= shares.sum(0).clamp_min(1e-300)
-            shares /= shares.sum(1, keepdim=True).clamp_min(1e-300)
+            of_cluster = 1 / (of_image @ near).clamp_min(1e-300)
+            of_image = 1 / (near @ of_cluster).clamp_min(1e-300)
+        shares = near * of_cluster * of_image[:, None]
         found = F.normalize(shares.to(seen.dtype).T @ seen, dim=1)
     return found.cpu().numpy()
 

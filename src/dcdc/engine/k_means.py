@@ -78,6 +78,11 @@ def reduced_points(
         return away @ directions, lambda centres: centres @ directions.T + middle
 
 
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """At length 1."""
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12))
+
+
 def some_rows(n_images: int, most: int, random: np.random.Generator) -> np.ndarray:
     """All of them or, of more than `most`, so many drawn; rising."""
     if n_images <= most:
@@ -99,22 +104,19 @@ def balanced_centres(
         from dcdc.engine.device_k_means import device_balanced_centres
 
         return device_balanced_centres(points, centres, device)
-    found = _unit(centres)
+    found = unit_rows(centres)
     with library_threads():
         for _ in range(BALANCED_ROUNDS):
-            found = _unit(_even_shares(points @ found.T).T @ points)
+            found = unit_rows(_even_shares(points @ found.T).T @ points)
     return found
 
 
 def _even_shares(cosines: np.ndarray) -> np.ndarray:
     """N x K: of each image in each cluster; rows sum to 1, columns to about N / K."""
     away = (cosines - cosines.max(axis=1, keepdims=True)).astype(np.float64)
-    shares = np.exp(away / SOFTNESS)
-    for _ in range(SINKHORN_ROUNDS):
-        shares /= np.maximum(shares.sum(axis=0), 1e-300)
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-    return np.asarray(shares.astype(cosines.dtype))
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-12))
+    near = np.exp(away / SOFTNESS)
+    of_image, of_cluster = np.ones(len(near)), np.ones(near.shape[1])
+    for _ in range(SINKHORN_ROUNDS):  # by a factor for each row and column: `near` is read alone
+        of_cluster = 1 / np.maximum(of_image @ near, 1e-300)
+        of_image = 1 / np.maximum(near @ of_cluster, 1e-300)
+    return np.asarray((near * of_cluster * of_image[:, None]).astype(cosines.dtype))
