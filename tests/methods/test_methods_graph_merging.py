@@ -126,6 +126,50 @@ def test_tiny_clusters_are_chains_of_nearest_neighbours():
     assert tiny_clusters(points, CPU).tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
+def test_tiny_clusters_stay_tiny_around_an_image_that_is_the_nearest_of_many():
+    """A hub in the middle of images that lie in all directions from it, some nearer than others."""
+    away = np.linspace(0.1, 0.2, 40)[:, None] * np.eye(40, dtype=np.float32)
+    hub = np.ones((1, 40), np.float32)
+    points = np.concatenate([hub, hub + away]).astype(np.float32)
+    assert np.bincount(tiny_clusters(points, CPU, most=41)).tolist() == [41]
+    sizes = np.bincount(found := tiny_clusters(points, CPU, most=8))
+    assert sorted(sizes.tolist()) == [1] * 33 + [8]
+    assert np.flatnonzero(found == found[0]).tolist() == list(range(8))  # the hub, and the nearest
+
+
+def with_scraps() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two groups of 40 in which each image leads to the next five, a few of them to the other
+    group and back, and three pairs that lead to each other and once to the first group."""
+    neighbours = [[40 * (i // 40) + (i + step) % 40 for step in range(1, 6)] for i in range(80)]
+    for i in range(0, 40, 4):
+        neighbours[i][4], neighbours[i + 40][4] = i + 40, i
+    for pair in range(80, 86, 2):
+        neighbours += [[pair + 1, pair - 80, *(pair + 1,) * 3], [pair, *(pair,) * 4]]
+    for pair in range(80, 86, 2):
+        neighbours[pair - 80 + 1][4] = pair  # and one image of the group leads to each pair
+    labels = np.array([i // 40 for i in range(80)] + [2, 2, 3, 3, 4, 4])
+    return labels, np.array(neighbours), np.ones((86, 5))
+
+
+def test_scraps_join_others_at_the_end_instead_of_being_clusters():
+    labels, neighbours, weights = with_scraps()
+    assert np.bincount(merge_clusters(labels, neighbours, weights, 2)).tolist() == [84, 2]
+    found = merge_clusters(labels, neighbours, weights, 2, to_the_end=True)
+    assert np.bincount(found).tolist() == [46, 40]
+    assert set(found[80:]) == {found[0]}
+
+
+def test_clusters_are_no_scraps_while_most_images_are_in_small_ones():
+    points = some_points(60, 3)
+    graph = neighbour_graph(points, 20, CPU)
+    merging = Merging(np.arange(60) // 10, *graph)
+    assert not merging.are_others_scraps(3)
+    while len(merging.members) > 2:
+        merging.merge(*merging.next_pair())
+        large = [len(images) for images in merging.members.values() if len(images) > 20]
+        assert merging.are_others_scraps(3) == (len(large) <= 3 and sum(large) > 30)
+
+
 def test_neighbours_weigh_by_their_distance_in_units_of_its_mean():
     points = some_points(12, 2)
     neighbours, weights = neighbour_graph(points, 3, CPU)

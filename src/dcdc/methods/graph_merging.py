@@ -5,6 +5,9 @@ Zhang, Wang, Zhao and Tang, Graph degree linkage: Agglomerative clustering on a 
 Parikh and Batra, Joint unsupervised learning of deep representations and image clusters, 2016,
 merge the pair that is nearest and also far nearer than other clusters are.
 
+Photos leave scraps: groups of a few images that no other image has for a neighbour. Affinity merges
+them last, so that nearly all images would be in one cluster, and the others be scraps.
+
 Shapes: N images, D numbers of each, k neighbours.
 """
 
@@ -14,25 +17,36 @@ from heapq import heapify, heappop, heappush, nlargest
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch.nn import functional as F
 
 from dcdc.engine.neighbours import nearest_neighbours
 
 N_NEAR = 5
 """Clusters near to one, of which the nearest shall be far nearer than the others."""
+MOST_OF_TINY = 16
+"""Images of a cluster before any merge."""
 Near = tuple[float, int]
 """Affinity and label of another cluster."""
 
 
-def tiny_clusters(points: NDArray[np.float32], device: torch.device) -> NDArray[np.int64]:
-    """N: every image (N x D) with its nearest neighbour, and so on."""
-    nearest = nearest_neighbours(points, 1, device)[:, 0].numpy()
-    links = (np.ones(len(points)), (np.arange(len(points)), nearest))
-    graph = coo_array(links, shape=(len(points), len(points)))
-    found: NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
-    return found
+def tiny_clusters(
+    points: NDArray[np.float32], device: torch.device, most: int = MOST_OF_TINY
+) -> NDArray[np.int64]:
+    """N: every image (N x D) with its nearest neighbour, and so on, the nearest pairs first, unless
+    more than `most` would be together: among photos a few are the nearest of hundreds."""
+    nearest = nearest_neighbours(points, 1, device)[:, 0]
+    rows = F.normalize(torch.from_numpy(points), dim=1)
+    squared = (rows - rows[nearest]).square().sum(1).numpy()
+    cluster_of = list(range(len(points)))
+    members = {image: [image] for image in cluster_of}
+    for image in np.argsort(squared, kind="stable").tolist():
+        kept, gone = cluster_of[image], cluster_of[int(nearest[image])]
+        if kept == gone or len(members[kept]) + len(members[gone]) > most:
+            continue
+        for moved in members[gone]:
+            cluster_of[moved] = kept
+        members[kept] += members.pop(gone)
+    return np.unique(cluster_of, return_inverse=True)[1].astype(np.int64)
 
 
 def neighbour_graph(
@@ -53,11 +67,17 @@ def merge_clusters(
     neighbours: NDArray[np.int64],
     weights: NDArray[np.float64],
     n_clusters: int,
+    *,
+    to_the_end: bool = False,
 ) -> NDArray[np.int64]:
-    """N, from 0 to `n_clusters` - 1: of `labels` (N), the same or fewer clusters."""
+    """N, from 0 to `n_clusters` - 1: of `labels` (N), the same or fewer clusters. `to_the_end`: no
+    merger follows, so no scrap may be left in a whole cluster's place."""
     merging = Merging(labels, neighbours, weights)
     while len(merging.members) > n_clusters:
-        merging.merge(*merging.next_pair())
+        if to_the_end and merging.are_others_scraps(n_clusters):
+            merging.join_smallest()
+        else:
+            merging.merge(*merging.next_pair())
     return np.unique(merging.labels, return_inverse=True)[1].astype(np.int64)
 
 
@@ -105,6 +125,10 @@ class Merging:
         for label in self.members:
             self._look(label)
         self._n_neighbours = neighbours.shape[1]
+        self._n_large = self._n_in_large = 0
+        """Clusters of more images than neighbours, and the images in them."""
+        for label in self.members:
+            self._count_large(label, 1)
         alone = self.members.keys() - self.score.keys()
         self._alone = [(len(self.members[label]), label) for label in alone]
         heapify(self._alone)
@@ -134,6 +158,16 @@ class Merging:
             if self._is_alone(*found):
                 return label, self._led_to(label)
 
+    def are_others_scraps(self, n_clusters: int) -> bool:
+        """Whether no more than so many clusters have more images than neighbours, and these most of
+        all images."""
+        return self._n_large <= n_clusters and 2 * self._n_in_large > len(self.labels)
+
+    def join_smallest(self) -> None:
+        """To where most leads from it."""
+        smallest = min(self.members, key=lambda label: (len(self.members[label]), label))
+        self.merge(smallest, self._led_to(smallest))
+
     def _is_alone(self, size: int, label: int) -> bool:
         """Still, and of that size."""
         is_same = label in self.members and len(self.members[label]) == size
@@ -155,7 +189,10 @@ class Merging:
             to[image] += to_gone.get(image, 0.0)
             back[image] += back_gone.get(image, 0.0)
             self._add_walks(kept, self.labels[image], to[image] * back[image] - before)
+        self._count_large(kept, -1)
+        self._count_large(gone, -1)
         self.members[kept] += self.members.pop(gone)
+        self._count_large(kept, 1)
         self._forget(gone)
         near = self._all_near(kept)
         self._take(kept, near)
@@ -163,6 +200,12 @@ class Merging:
             self._look_again(label, (affinity, kept), gone)
         if not near:
             heappush(self._alone, (len(self.members[kept]), kept))
+
+    def _count_large(self, label: int, sign: int) -> None:
+        size = len(self.members[label])
+        if size > self._n_neighbours:
+            self._n_large += sign
+            self._n_in_large += sign * size
 
     def _add_walks(self, start: int, end: int, amount: float) -> None:
         """Both clusters then know of each other, even if no walk leads the other way."""

@@ -10,9 +10,9 @@ As there: 20 neighbours, nine tenths of the clusters go in a period, 20 epochs e
 margin of .2 and 20 others for each pair, batches of 100, SGD with weight decay 5e-5 and a rate of
 .01 that decays inversely, embeddings of 160 numbers and length 1, and the last merging, which the
 paper has with and without. The network is the autoencoders' encoder, others are drawn of the batch,
-the network has learnt by the tiny clusters before any merge, and a cluster of which no walk comes
-back joins the one that it leads to. Pixels as they are and the last merging were chosen on digits,
-with labels.
+the network has learnt by the tiny clusters before any merge, a cluster of which no walk comes back
+joins the one that it leads to, and at the end scraps join others (graph_merging.py). Pixels as they
+are and the last merging were chosen on digits, with labels.
 
 Shapes: N images, B of a batch, D numbers of an embedding.
 """
@@ -148,7 +148,7 @@ def cluster(
     points = training.codes(network, network)
     with training.threads():
         last = _first_clusters(points, n_clusters, training.device)
-        assignments = merge_clusters(last, *graph_of(points), n_clusters)
+        assignments = merge_clusters(last, *graph_of(points), n_clusters, to_the_end=True)
     return Clustering(assignments, features=points, network=network)
 
 
