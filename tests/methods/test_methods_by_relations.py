@@ -32,7 +32,7 @@ def test_photos_on_a_gpu_are_trained_as_the_papers_have_it(method, config_of, co
     assert (config.augment.rotation, config.augment.shift) == (20, 0.18)
     assert (config.augment.scale, config.augment.flip) == ((0.85, 1.15), 0.5)
     assert (phase.k_means_at, phase.batch_size, phase.n_passes) == ((), 128, 1)
-    assert phase.schedule == "constant"
+    assert (phase.schedule, phase.logit_norm) == ("constant", True)
     published = {
         "dac": {"upper": 0.99, "lower": 0.8, "earlier_weight": 1, "epochs": 500},
         "ddc": {"threshold": "even", "epochs": 500},
@@ -51,6 +51,7 @@ def test_tiny_images_are_small_ones_wherever_they_are(method, config_of):
     assert (config.network.backbone, config.train.threads) == ("small", 1)
     assert (phase.batch_size, phase.n_passes, phase.epochs) == (32, 1, 48)
     assert phase.k_means_at[-3:] == (0.25, 0.5, 0.75)
+    assert not phase.logit_norm
     assert config.augment.flip == 0
 
 

@@ -114,7 +114,8 @@ def test_a_step_minimises_what_its_parts_say(context):
     total, terms = objective.loss(context.network, (copies,), (CLUSTER_HEAD,))
     total.backward()
 
-    network, part = context.network, context.network.parts["relate"]
+    network = context.network
+    part = network.parts["relate"].discriminator
     maps = network.backbone.maps(network.preprocess(copies))
     features = network.backbone.features_of(maps)
     assign = network.heads[CLUSTER_HEAD](features).softmax(1)
@@ -182,3 +183,74 @@ def test_a_backbone_without_maps_is_refused(tiny_config, tiny_set):
 def test_wrong_settings_are_refused(tiny_config, key, value, problem):
     with pytest.raises(InputError, match=problem):
         with_values(tiny_config, {"phases": ("relate",), key: value})
+
+
+NORMED = replace(PHASE, logit_norm=True, earlier_weight=0.5, information_weight=0.0)
+
+
+@pytest.fixture
+def normed(tiny_config, tiny_set):
+    context = context_of(tiny_config, tiny_set, NORMED)
+    NORMED.begin(context)
+    with torch.no_grad():
+        norm = context.network.parts["relate"].norm
+        norm.weight.copy_(torch.tensor([2.0, 0.5, 3.0]))
+        norm.bias.copy_(torch.tensor([0.3, -0.4, 0.1]))
+    return context
+
+
+def logits_of(context, rows=None):
+    network = context.network.eval()
+    images = context.store.batch(torch.arange(48) if rows is None else rows)
+    with torch.no_grad():
+        return network.heads[CLUSTER_HEAD](network.features(context.model.prepare(images)))
+
+
+def test_normed_logits_are_those_of_the_batch_cut_off_at_zero(normed):
+    NORMED.begin_epoch(normed, 1)
+    network = normed.network.train()
+    objective = NORMED.objective(normed, TOOLS)
+    objective.see(ROWS)
+    (copies,) = copies_of(objective, normed.store.batch(ROWS))
+    _, terms = objective.loss(network, (copies,), (CLUSTER_HEAD,))
+    with torch.no_grad():
+        logits = network.heads[CLUSTER_HEAD](network.features(copies))
+        away = (logits - logits.mean(0)) / (logits.var(0, unbiased=False) + 1e-5).sqrt()
+        spread = away * torch.tensor([2.0, 0.5, 3.0]) + torch.tensor([0.3, -0.4, 0.1])
+        assign = spread.clamp_min(0).softmax(1)
+    wanted = sure_label_loss(assign, normed.state[EARLIER][ROWS], 0.4)
+    torch.testing.assert_close(terms["labels"], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_scale_of_the_head_makes_no_difference_to_normed_logits(normed):
+    NORMED.begin_epoch(normed, 1)
+    objective = NORMED.objective(normed, TOOLS)
+    objective.see(ROWS)
+    (copies,) = copies_of(objective, normed.store.batch(ROWS))
+    totals = []
+    for factor in (1, 5):
+        with torch.no_grad():
+            normed.network.heads[CLUSTER_HEAD].weight.mul_(factor)
+            normed.network.heads[CLUSTER_HEAD].bias.add_(factor)
+        normed.network.train()
+        totals.append(objective.loss(normed.network, (copies,), (CLUSTER_HEAD,))[0].item())
+    assert totals[0] == pytest.approx(totals[1], rel=1e-3)
+
+
+def test_after_an_epoch_the_head_answers_as_the_norm_does(normed):
+    NORMED.end_epoch(normed, {})
+    logits = logits_of(normed)
+    torch.testing.assert_close(logits.mean(0), torch.tensor([0.3, -0.4, 0.1]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(logits.std(0), torch.tensor([2.0, 0.5, 3.0]), atol=1e-3, rtol=0)
+    NORMED.begin_epoch(normed, 2)
+    wanted = logits.clamp_min(0).softmax(1)
+    torch.testing.assert_close(normed.state[EARLIER], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_norm_trains_with_the_network(normed):
+    NORMED.begin_epoch(normed, 1)
+    objective = NORMED.objective(normed, TOOLS)
+    objective.see(ROWS)
+    (copies,) = copies_of(objective, normed.store.batch(ROWS))
+    objective.loss(normed.network.train(), (copies,), (CLUSTER_HEAD,))[0].backward()
+    assert {"parts.relate.norm.weight", "parts.relate.norm.bias"} <= set(moved(normed.network))

@@ -27,8 +27,9 @@ PUBLISHED = {
     "upper": 0.99,
     "lower": 0.8,
     "earlier_weight": 1.0,
+    "logit_norm": True,
 }
-SMALL = {"k_means_at": K_MEANS_AT, "earlier_weight": 0.0, "lower": 0.9}
+SMALL = {"logit_norm": False, "k_means_at": K_MEANS_AT, "earlier_weight": 0.0, "lower": 0.9}
 
 
 def cluster(

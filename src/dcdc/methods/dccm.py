@@ -19,8 +19,15 @@ from dcdc.data import ImageSet
 from dcdc.methods.by_relations import K_MEANS_AT, cluster_by_relations
 from dcdc.methods.context import Clustering, Context
 
-PUBLISHED = {"epochs": 2_000, "learning_rate": 1e-4, "upper": 0.95, "lower": 0.95}
+PUBLISHED = {
+    "epochs": 2_000,
+    "learning_rate": 1e-4,
+    "upper": 0.95,
+    "lower": 0.95,
+    "logit_norm": True,
+}
 SMALL = {
+    "logit_norm": False,
     "k_means_at": (0.0, *K_MEANS_AT),
     "learning_rate": 1e-3,
     "label_threshold": 0.99,

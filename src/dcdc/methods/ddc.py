@@ -16,8 +16,8 @@ from dcdc.data import ImageSet
 from dcdc.methods.by_relations import K_MEANS_AT, cluster_by_relations
 from dcdc.methods.context import Clustering, Context
 
-PUBLISHED = {"epochs": 500, "learning_rate": 1e-3, "threshold": "even"}
-SMALL = {"k_means_at": K_MEANS_AT}
+PUBLISHED = {"epochs": 500, "learning_rate": 1e-3, "threshold": "even", "logit_norm": True}
+SMALL = {"logit_norm": False, "k_means_at": K_MEANS_AT}
 
 
 def cluster(

@@ -7,13 +7,14 @@ be labels besides, and an image's features can learn to know its own maps. The c
 trains. Shapes: N images, B of a batch, K clusters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from dcdc.config import RunConfig
 from dcdc.config.phase_settings import BATCH
@@ -36,7 +37,8 @@ from dcdc.losses import (
     relation_loss,
     sure_label_loss,
 )
-from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
+from dcdc.losses.heads import at_least_float32
+from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork, CopyGroupNorm1d
 from dcdc.networks.local_maps import LocalDiscriminator, ShowsMaps
 from dcdc.runtime.seeding import derive_generator
 
@@ -78,6 +80,9 @@ class Relate(Phase):
     """Of what an answer lacks to be one cluster's alone."""
     information_weight: Annotated[float, Range(0)] = 0.0
     """Of the mutual information of features and maps; it takes a backbone that shows its maps."""
+    logit_norm: bool = False
+    """Whether logits have a batch norm and a ReLU while it trains, as DAC's authors' networks have:
+    so no cluster's grow beyond all others'."""
     k_means_at: Annotated[tuple[float, ...], Range(0, 1, below=True)] = ()
     """Shares of the epochs after which the cluster head starts again, from K-Means on the features
     so far."""
@@ -92,11 +97,10 @@ class Relate(Phase):
     def passes(self, number: int, heads: tuple[str, ...]) -> Passes:  # noqa: ARG002
         return ((CLUSTER_HEAD,),) * self.n_passes
 
-    def part(self, network: ClusteringNetwork) -> nn.Module | None:
-        if not self.information_weight:
+    def part(self, network: ClusteringNetwork) -> "RelatePart | None":
+        if not (self.information_weight or self.logit_norm):
             return None
-        backbone = _with_maps(network)
-        return LocalDiscriminator(backbone.n_maps, backbone.n_features)
+        return RelatePart(network, with_maps=self.information_weight > 0, norm=self.logit_norm)
 
     def optimiser(self, trained: Trained) -> Optimiser:
         return trained.by(Adam, betas=BETAS)
@@ -120,15 +124,35 @@ class Relate(Phase):
         if number in {int(share * self.epochs) + 1 for share in self.k_means_at}:
             initialise_by_k_means(context.model, context.store, context.seed, spherical=False)
         device = context.model.device
-        answers = context.model.assign_store(context.store).probabilities
-        found = torch.from_numpy(answers).to(device)
+        found = self._answers(context)
         if self.threshold == "even":
-            some = torch.from_numpy(answers[_evenly_spaced(len(answers))])
-            band = even_threshold(some.to(device), found.shape[1]).expand(2)
+            some = found[torch.from_numpy(_evenly_spaced(len(found))).to(device)]
+            band = even_threshold(some, found.shape[1]).expand(2)
         else:
             band = torch.tensor(self.band(number), device=device)
         for name, value in ((EARLIER, found), (BAND, band)):
             _on(device, context.state, name, like=value).copy_(value)
+
+    def _answers(self, context: TrainingContext) -> Tensor:
+        """N x K, on the device."""
+        model, store = context.model, context.store
+        if not self.logit_norm:
+            return torch.from_numpy(model.assign_store(store).probabilities).to(model.device)
+        logits = _logits(context, np.arange(store.n_answered))[1]
+        return F.relu(logits).softmax(1)
+
+    def end_epoch(self, context: TrainingContext, means: Mapping[str, float]) -> None:  # noqa: ARG002
+        """The head takes the norm over: whoever asks the network has its answers without the
+        norm, to which the head's own scale makes no difference."""
+        if self.logit_norm:
+            norm = self.part_of(context.network).norm
+            assert norm is not None
+            _spread_logits(context, norm.weight, norm.bias)
+
+    def part_of(self, network: ClusteringNetwork) -> "RelatePart":
+        part = network.parts[self.kind]
+        assert isinstance(part, RelatePart)
+        return part
 
     def band(self, number: int) -> tuple[float, float]:
         """Lower and upper in epoch `number`: in the last one they meet."""
@@ -166,16 +190,40 @@ def _evenly_spaced(n_images: int) -> np.ndarray:
     return np.linspace(0, n_images - 1, min(n_images, N_COMPARED)).astype(np.int64)
 
 
-@torch.no_grad()
-def _spread_logits(context: TrainingContext) -> None:
-    """The cluster head's, over some images: of mean 0 and deviation 1, cluster by cluster."""
-    head = context.network.heads[CLUSTER_HEAD]
+class RelatePart(nn.Module):
+    def __init__(self, network: ClusteringNetwork, *, with_maps: bool, norm: bool) -> None:
+        super().__init__()
+        self.discriminator: LocalDiscriminator | None = None
+        if with_maps:
+            backbone = _with_maps(network)
+            self.discriminator = LocalDiscriminator(backbone.n_maps, backbone.n_features)
+        self.norm: CopyGroupNorm1d | None = None
+        if norm:
+            self.norm = CopyGroupNorm1d(_cluster_head(network).out_features)
+
+
+def _cluster_head(network: ClusteringNetwork) -> nn.Linear:
+    head = network.heads[CLUSTER_HEAD]
     assert isinstance(head, nn.Linear)
-    rows = _evenly_spaced(context.store.n_answered)
+    return head
+
+
+@torch.no_grad()
+def _logits(context: TrainingContext, rows: np.ndarray) -> tuple[nn.Linear, Tensor]:
+    """The cluster head and what it says of those images."""
+    head = _cluster_head(context.network)
     features = torch.from_numpy(context.model.features_of(context.store, rows)).to(head.weight)
-    logits = head(features)
-    scale = 1 / logits.std(0).clamp_min(1e-8)
-    head.bias.copy_((head.bias - logits.mean(0)) * scale)
+    return head, head(features)
+
+
+@torch.no_grad()
+def _spread_logits(
+    context: TrainingContext, deviation: Tensor | float = 1.0, mean: Tensor | float = 0.0
+) -> None:
+    """The cluster head's, over some images, cluster by cluster."""
+    head, logits = _logits(context, _evenly_spaced(context.store.n_answered))
+    scale = deviation / logits.std(0).clamp_min(1e-8)
+    head.bias.copy_((head.bias - logits.mean(0)) * scale + mean)
     head.weight.mul_(scale[:, None])
 
 
@@ -197,9 +245,10 @@ class RelateObjective(Perturbed):
         phase = self.phase
         with self.tools.autocast():
             if phase.information_weight:
-                assign, scores = self._with_scores(network, copies[0])
+                features, scores = self._with_scores(network, copies[0])
             else:
-                assign = network(copies[0]).assign[CLUSTER_HEAD]
+                features = network.raw_features(copies[0])
+            assign = self._assign(network, features)
         (assign,) = self.tools.gather(assign)
         earlier, relations = self._known(assign.device)
         terms, weights = {"pairs": relation_loss(assign, relations)}, {"pairs": 1.0}
@@ -228,14 +277,23 @@ class RelateObjective(Perturbed):
         lower, upper = _on(device, state, BAND)
         return earlier, find_relations(earlier, lower, upper)
 
+    def _assign(self, network: ClusteringNetwork, features: Tensor) -> Tensor:
+        """`features` are the backbone's own."""
+        logits = network.heads[CLUSTER_HEAD](network.features(features))
+        if self.phase.logit_norm:
+            norm = self.phase.part_of(network).norm
+            assert norm is not None
+            logits = norm(logits)
+        return torch.softmax(at_least_float32(logits), dim=1)
+
     def _with_scores(self, network: ClusteringNetwork, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Assignments, and the score of each image's features with each place of all maps."""
-        backbone, part = _with_maps(network), network.parts[self.phase.kind]
-        assert isinstance(part, LocalDiscriminator)
+        """Features, and the score of each image's with each place of all maps."""
+        backbone, part = _with_maps(network), self.phase.part_of(network).discriminator
+        assert part is not None
         maps = backbone.maps(network.preprocess(images))
         features = backbone.features_of(maps)
         places, whole = part.places(maps), part.whole(features)
         (whole,) = self.tools.gather(whole)
         (flat,) = self.tools.gather(places.flatten(1))
         scores = torch.einsum("bd,cld->bcl", whole, flat.view(-1, *places.shape[1:]))
-        return network(features).assign[CLUSTER_HEAD], scores
+        return features, scores
