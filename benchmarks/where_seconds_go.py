@@ -28,6 +28,7 @@ KINDS: list[tuple[str, str, tuple[str, ...]]] = [
     ("K-Means", "engine/device_k_means.py", ()),
     ("neighbours", "engine/neighbours.py", ()),
     ("evaluation", "engine/evaluation.py", ("__call__",)),
+    ("what a phase or an epoch begins with", "engine/trainer.py", ("_begin", "_batches_left")),
     (STEPS, "engine/trainer.py", ("_train_epoch",)),
     ("outliers", "engine/outliers.py", ()),
     ("answers", "run/results.py", ("answered",)),

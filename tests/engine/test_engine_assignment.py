@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from dcdc.engine.assignment import assign_images, extract_features, look_at_images
+from dcdc.engine.assignment import (
+    _as_array,
+    assign_images,
+    extract_features,
+    look_at_images,
+)
 from dcdc.networks import ClusteringNetwork, build_backbone
 
 
@@ -54,6 +59,13 @@ def test_chunks_do_not_matter_and_the_network_is_left_as_it_was(network, images)
     features, assigned = look_at_images(network, [images], lambda x: x)
     np.testing.assert_array_equal(assigned.probabilities, whole)
     np.testing.assert_array_equal(features, extract_features(network, [images], lambda x: x))
+
+
+def test_many_parts_are_joined_in_their_order():
+    parts = [torch.full((3, 2), float(n)) for n in range(75)]
+    found = _as_array(iter(parts))
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:, 1], np.repeat(np.arange(75), 3))
 
 
 @pytest.mark.parametrize("backbone", ["small", "patches", "resnet18"])

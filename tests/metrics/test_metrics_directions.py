@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 
-from dcdc.metrics.directions import directions
+from dcdc.metrics.directions import directions, lengths_from
 
 
 def test_each_row_points_from_the_mean_and_is_of_length_one():
@@ -20,10 +20,22 @@ def test_an_image_at_the_mean_points_nowhere():
     assert directions(np.ones((3, 4), np.float32)).tolist() == [[0.0] * 4] * 3
 
 
-def test_no_second_array_of_that_size_is_made():
-    features = np.ones((40_000, 64), np.float32)
+def peak_bytes(call):
     tracemalloc.start()
-    directions(features)
+    call()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 1.3 * features.nbytes
+    return peak
+
+
+def test_no_second_array_of_that_size_is_made():
+    features = np.ones((40_000, 64), np.float32)
+    assert peak_bytes(lambda: directions(features)) < 1.3 * features.nbytes
+    assert peak_bytes(lambda: lengths_from(features[0], features)) < 0.4 * features.nbytes
+
+
+def test_how_far_each_is_from_a_point():
+    features = np.random.default_rng(0).normal(size=(5_000, 3)).astype(np.float32)
+    found = lengths_from(features[7], features)
+    wanted = [np.sqrt(sum((row - features[7]) ** 2)) for row in features]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -14,7 +14,13 @@ from dcdc.losses import dcdc_loss
 from dcdc.metrics import score
 from dcdc.metrics.directions import directions
 from dcdc.networks import CLUSTER_HEAD, OVER_CLUSTERING_HEAD
-from dcdc.phases.frozen_heads import DIRECTIONS, SHARPNESS, FrozenHeads, FrozenHeadsPart
+from dcdc.phases.frozen_heads import (
+    DIRECTIONS,
+    SHARPNESS,
+    FrozenHeads,
+    FrozenHeadsPart,
+    _directions_of,
+)
 from dcdc.phases.heads import NEIGHBOURS
 
 PHASE = FrozenHeads(epochs=2, batch_size=12, neighbours=3, n_heads=4)
@@ -187,3 +193,12 @@ def test_too_many_neighbours_are_refused(tiny_config, tiny_set):
         context_of(tiny_config, tiny_set, phase)
     with pytest.raises(InputError, match="must be at least 1"):
         with_values(tiny_config, {"phases": ("frozen_heads",), "frozen_heads.n_heads": 0})
+
+
+def test_directions_on_a_device_are_those_on_a_cpu():
+    features = np.random.default_rng(0).normal(3, 1, (50, 6)).astype(np.float32)
+    features[-1] = features[:-1].mean(axis=0)  # near the mean: a direction all the same
+    wanted = directions(features)[:-1]
+    found = _directions_of(torch.from_numpy(features.copy())).numpy()[:-1]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert not _directions_of(torch.ones(3, 4)).any()

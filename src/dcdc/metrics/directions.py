@@ -20,3 +20,12 @@ def directions(features: NDArray[np.float32]) -> NDArray[np.float32]:
         rows = found[start : start + _ROWS_AT_ONCE]
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return found
+
+
+def lengths_from(middle: NDArray[np.float32], features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """N: how far each is from there."""
+    found = np.empty(len(features), features.dtype)
+    for start in range(0, len(features), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        found[rows] = np.linalg.norm(features[rows] - middle, axis=1)
+    return found

@@ -38,7 +38,7 @@ from dcdc.engine.views import Views
 from dcdc.errors import InputError
 from dcdc.losses import dcdc_loss
 from dcdc.losses.sizes import EQUAL, Sizes
-from dcdc.metrics.directions import directions
+from dcdc.metrics.directions import directions, lengths_from
 from dcdc.networks import CLUSTER_HEAD, ClusteringNetwork
 from dcdc.phases.heads import NEIGHBOURS
 from dcdc.phases.sub_head_losses import SubHeadLosses
@@ -103,7 +103,11 @@ class FrozenHeads(Phase):
         store = context.store
         features = context.model.features_of(store, np.arange(store.n_answered))
         weight = self.part_of(context.network).weight
-        context.made[DIRECTIONS] = torch.from_numpy(directions(features)).to(weight)
+        context.made[DIRECTIONS] = (
+            torch.from_numpy(directions(features)).to(weight)
+            if weight.device.type == "cpu"
+            else _directions_of(torch.from_numpy(features).to(weight))
+        )
         return features
 
     def initialise_cluster_head(self, context: TrainingContext) -> None:
@@ -137,6 +141,13 @@ class FrozenHeads(Phase):
         return f"{super().remedies(name)} or a higher {{{name}.temperature}}"
 
 
+def _directions_of(features: Tensor) -> Tensor:
+    """As `directions`, on another device; `features` are used up."""
+    features -= features.mean(dim=0)
+    features /= features.norm(dim=1, keepdim=True).clamp_min(1e-12)
+    return features
+
+
 class FrozenHeadsPart(nn.Module):
     """Heads that read directions: from the mean feature to each, at length 1."""
 
@@ -162,7 +173,7 @@ class FrozenHeadsPart(nn.Module):
         """From some of the features (N x D)."""
         middle = features.mean(axis=0)
         self.middle.copy_(torch.from_numpy(middle))
-        self.length.fill_(float(np.linalg.norm(features - middle, axis=1).mean()))
+        self.length.fill_(float(lengths_from(middle, features).mean()))
         random = np.random.default_rng(derive_seed(seed, FrozenHeads.kind))
         some = features[some_rows(len(features), MOST_IMAGES, random)]
         points = directions(some)
