@@ -217,20 +217,59 @@ def test_steps_before_and_after_are_as_recorded(title):
     assert f"| {title} | {timed(before, number)} | {found}" in SECTIONS["The engine on a GPU"]
 
 
-OWN_STEPS = {  # row of the page: file and number of its row
-    "`cifar10`, discrimination | 256": ("c9e7381-cifar10-phases", 0),
-    "`cifar10`, 8 heads on frozen features | 512": ("c9e7381-cifar10-phases", 1),
-    "`cifar10`, self-labels on strong copies | 512": ("c9e7381-cifar10-phases", 2),
-    "`stl10`, instance contrast at 96 pixels | 256": ("c9e7381-stl10-phases", 0),
-    "`stl10`, 32 heads on frozen features | 512": ("c9e7381-stl10-phases", 1),
-    "`stl10`, self-labels on strong copies | 512": ("c9e7381-stl10-phases", 2),
-    "ResNet-18 of `cifar10`, instance contrast | 512": ("c9e7381-cifar10-by-contrast-phases", 0),
+OWN_STEPS = {  # row of the page: preset, number of its row, phase
+    "`cifar10`, discrimination | 256": ("cifar10", 0, "discriminate step, discriminate"),
+    "`cifar10`, 8 heads on frozen features | 512": (
+        "cifar10",
+        1,
+        "frozen heads step, cluster head",
+    ),
+    "`cifar10`, self-labels on strong copies | 512": (
+        "cifar10",
+        2,
+        "self label step, cluster head",
+    ),
+    "`stl10`, instance contrast at 96 pixels | 256": ("stl10", 0, "contrast step, contrast"),
+    "`stl10`, 32 heads on frozen features | 512": ("stl10", 1, "frozen heads step, cluster head"),
+    "`stl10`, self-labels on strong copies | 512": ("stl10", 2, "self label step, cluster head"),
 }
 
 
 @pytest.mark.parametrize("title", OWN_STEPS)
-def test_steps_of_our_own_presets_are_as_recorded(title):
-    assert f"| {title} | {timed(*OWN_STEPS[title])} |" in SECTIONS["The engine on a GPU"]
+def test_steps_of_our_own_presets_and_their_floors_are_as_recorded(title):
+    preset, number, phase = OWN_STEPS[title]
+    name = f"34a8d8d-{preset}-steps-and-floors"
+    ms = {
+        row["name"]: row["ms"] for row in json.loads((SPEED / f"{name}.json").read_text())["rows"]
+    }
+    alone = ms.get(f"{phase}: convolutions alone")
+    floors = "none" if alone is None else f"{alone:.3f}"
+    floors += f" | {ms[f'{phase}: arithmetic at the matrix rate']:.3f}"
+    before = timed(f"c9e7381-{preset}-phases", number).split(" | ")[0]
+    (row,) = re.findall(rf"\| {re.escape(title)} \| .*", SECTIONS["The engine on a GPU"])
+    assert row.startswith(f"| {title} | {timed(name, number)} | {floors} |")
+    assert row.endswith(f" | {before} |")
+
+
+def test_seconds_of_many_images_are_as_recorded():
+    runs = json.loads((SPEED / "34a8d8d-many-images.json").read_text())
+    section = SECTIONS["The engine on a GPU"]
+    for row in ("neighbours", "report", "evaluation", "K-Means", "run folder"):
+        seconds = " | ".join(f"{run['seconds'][row]:.1f}" for run in runs)
+        assert f"| {row} | {seconds} |" in section
+    beside = " | ".join(f"**{run['beside_steps']:.1f}**" for run in runs)
+    assert f"| **beside the steps** | {beside} |" in section
+
+
+def test_seconds_until_the_first_step_are_as_recorded():
+    first, second = (
+        json.loads((SPEED / f"34a8d8d-{name}-run.json").read_text()) for name in ("first", "second")
+    )
+    section = SECTIONS["The engine on a GPU"]
+    for row in ("imports", "network and images onto the device"):
+        assert f"| {row} | {first['seconds'][row]:.1f} | {second['seconds'][row]:.1f} |" in section
+    steps = f"**{first['first_step']:.1f}** | **{second['first_step']:.1f}**"
+    assert f"| **from the command to the first training step** | {steps} |" in section
 
 
 @pytest.mark.parametrize(("title", "number"), [("over-clustering head", 0), ("cluster head", 1)])
@@ -291,7 +330,7 @@ LONG_TAILS = {path.stem: path for path in sorted(NUMBERS.glob("long-tail-*.json"
 
 
 @pytest.mark.parametrize("record", LONG_TAILS.values(), ids=LONG_TAILS)
-def test_long_tailed_digits_are_those_of_their_record(record):
+def test_long_tailed_images_are_those_of_their_record(record):
     kept = json.loads(record.read_text())
     section = SECTIONS["Clusters of unequal size"]
     for sizes, medians in kept["median"].items():
@@ -305,7 +344,8 @@ def test_long_tailed_digits_are_those_of_their_record(record):
 
 
 def test_medians_over_all_long_tails_are_those_of_the_records():
-    kept = [row for path in LONG_TAILS.values() for row in json.loads(path.read_text())["rows"]]
+    digits = [path for name, path in LONG_TAILS.items() if "digits" in name]
+    kept = [row for path in digits for row in json.loads(path.read_text())["rows"]]
     equal, free = (
         dotted(statistics.median(row["acc"] for row in kept if row["sizes"] == sizes))
         for sizes in ("equal", "free")
