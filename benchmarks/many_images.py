@@ -1,6 +1,7 @@
 """What a run of many images spends beside its training steps, and in how much memory.
 
     python benchmarks/many_images.py 60000 250000 1000000 --out many.json       # on a GPU
+    python benchmarks/many_images.py 1000000 --streamed                         # from the disk
     python benchmarks/many_images.py 2000 4000 --set network.backbone=small     # a try on a CPU
 
 Images are made here: 32 x 32, of 100 kinds, ten shapes with ten textures each, so a right answer
@@ -128,19 +129,23 @@ def write_images(n_images: int, path: Path) -> np.ndarray:
     return np.concatenate(kinds)
 
 
-def measured(n_images: int, settings: list[str], folder: Path) -> dict[str, object]:
+def measured(
+    n_images: int, settings: list[str], folder: Path, *, streamed: bool
+) -> dict[str, object]:
     images, run, out = folder / "images.npy", folder / "run", folder / "seconds.json"
     kinds = write_images(n_images, images)
     changes = [word for setting in (*RECIPE, *settings) for word in ("--set", setting)]
-    command = [sys.executable, str(Path(__file__).with_name("where_seconds_go.py")), "--out"]
-    command += [str(out), "fit", str(images), "--clusters", str(N_SHAPES * N_TEXTURES)]
-    command += ["--backbone", "scratch", "--run", str(run), "--overwrite", *changes]
+    command = [sys.executable, str(Path(__file__).with_name("where_seconds_go.py"))]
+    command += [*(["--streamed"] if streamed else []), "--out", str(out), "fit", str(images)]
+    command += ["--clusters", str(N_SHAPES * N_TEXTURES), "--backbone", "scratch"]
+    command += ["--run", str(run), "--overwrite", *changes]
     subprocess.run(command, check=True)
     told = json.loads(out.read_text())
     answers = pq.read_table(run / "assignments.parquet", columns=["cluster"])["cluster"].to_numpy()
     beside = sum(n for kind, n in told["seconds"].items() if kind not in OF_TRAINING)
     return {
         "images": n_images,
+        "streamed": streamed,
         "beside_steps": round(beside, 2),
         "beside_steps_per_million": round(beside * 1e6 / n_images, 1),
         "scores": score(kinds, np.asarray(answers)),
@@ -152,12 +157,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("n_images", type=int, nargs="+")
     parser.add_argument("--set", action="append", default=[], dest="settings")
+    parser.add_argument("--streamed", action="store_true", help="as where a GPU has no room")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = []
     for n_images in options.n_images:
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(measured(n_images, options.settings, Path(folder)))
+            told = measured(n_images, options.settings, Path(folder), streamed=options.streamed)
+            rows.append(told)
         if options.out is not None:
             options.out.write_text(json.dumps(rows, indent=2))
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

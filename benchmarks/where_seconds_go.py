@@ -94,6 +94,9 @@ def kind_of(stack: list[tuple[str, str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="where the record goes, as JSON")
+    parser.add_argument(
+        "--streamed", action="store_true", help="as where a set does not fit: from the disk"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what follows `dcdc`")
     options = parser.parse_args()
     if not options.command:
@@ -103,6 +106,8 @@ def main() -> None:
     sampler.start()
     sys.argv = ["dcdc", *options.command]
     code: object = 0
+    if options.streamed:
+        _stream_all()
     try:
         from dcdc.cli import main as run_command
 
@@ -123,6 +128,12 @@ def main() -> None:
         record = _record(options.command, seconds, total) | {"first_step": round(first_step, 2)}
         options.out.write_text(json.dumps(record, indent=2))
     sys.exit(code if isinstance(code, int) else bool(code))
+
+
+def _stream_all() -> None:
+    import dcdc.data.store as store
+
+    store._RESIDENT_SHARE = store._RESIDENT_BYTES = 0
 
 
 def _record(command: list[str], seconds: dict[str, float], total: float) -> dict[str, object]:

@@ -446,3 +446,15 @@ def test_a_graph_is_captured_while_rows_are_read():
         graph.replay()
         assert np.array_equal(doubled.cpu().numpy(), PIXELS[WANTED].astype(int) * 2)
     ahead.close()
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_rows_are_read_ahead_for_who_asks_in_inference_mode():
+    """As evaluation does: the thread that fills the slots is in no such mode."""
+    rows = JoinedRows([PIXELS])
+    with torch.inference_mode():
+        slots = CudaLane(torch.device("cuda")).slots(2, (8, *PIXELS.shape[1:]))
+        ahead = ReadAhead(rows.read, [WANTED] * 5, slots)
+        for _ in range(5):
+            assert np.array_equal(ahead.take().cpu().numpy(), PIXELS[WANTED])

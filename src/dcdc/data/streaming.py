@@ -212,9 +212,11 @@ class CudaSlot:
 
     def __init__(self, stream: torch.cuda.Stream, largest: tuple[int, ...]) -> None:
         self._stream = stream
-        self._pinned = torch.empty(largest, dtype=torch.uint8, pin_memory=True)
-        with torch.cuda.stream(stream):  # whose memory it then is, until `take` lends it out
-            self._copy = torch.empty(largest, dtype=torch.uint8, device=stream.device)
+        # Evaluation asks in inference mode; the reading thread, which writes them, is in none.
+        with torch.inference_mode(mode=False):
+            self._pinned = torch.empty(largest, dtype=torch.uint8, pin_memory=True)
+            with torch.cuda.stream(stream):  # whose memory it then is, until `take` lends it out
+                self._copy = torch.empty(largest, dtype=torch.uint8, device=stream.device)
         self._copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         self._taken = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._n_rows = 0
