@@ -25,7 +25,6 @@ from dcdc.cli.taking import CopyRunTo, FiftyOne, Lightroom, LinkRunTo, Table, Xm
 from dcdc.cli.tensorboard import require_tensorboard
 from dcdc.config.typed_values import parse_value
 from dcdc.errors import InputError
-from dcdc.runtime.gpu_ahead import ready_driver_ahead, ready_gpu_ahead
 from dcdc.runtime.launch import job_of, read_launch
 
 if TYPE_CHECKING:
@@ -122,7 +121,6 @@ def fit(
     taking = read_taking(copy_to, link_to, table, xmp, lightroom, fiftyone)
     if tensorboard:
         require_tensorboard()
-    ready_driver_ahead()
 
     from dcdc.cli.reading import joined_processes
     from dcdc.config import parse_settings, read_toml
@@ -138,8 +136,6 @@ def fit(
     )
     plain = by_number(from_scratch(overrides))
     asked = plain.alone()
-    if not read_launch().is_several:
-        ready_gpu_ahead(asked.train.device)
     source = asked.data.source
     run_path = run_folder or _default_run(source)
     if not resume and not source:
