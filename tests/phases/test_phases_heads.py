@@ -140,9 +140,10 @@ def test_k_means_is_by_the_seed_and_on_directions_where_asked(
     context.sizes, context.outliers = "free", True
     replace(PHASE, initialisation=initialisation).initialise_cluster_head(context)
     given = (context.model, context.store, 7)
+    how = {"spherical": spherical, "perturbed_copy": context.perturbed_copy}
     assert told == [
-        (*given, {"spherical": spherical, "sizes": "equal", "outliers": False}),
-        (*given, {"spherical": spherical, "sizes": "free", "outliers": True}),
+        (*given, {**how, "sizes": "equal", "outliers": False}),
+        (*given, {**how, "sizes": "free", "outliers": True}),
     ]
 
 

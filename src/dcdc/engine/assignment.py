@@ -88,7 +88,17 @@ def extract_features(
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> np.ndarray:
     """N x D float32: what the heads see."""
-    return _as_array(output.features for output in _outputs(network, chunks, prepare, autocast))
+    return _as_array(each_feature(network, chunks, prepare, autocast))
+
+
+def each_feature(
+    network: ClusteringNetwork,
+    chunks: Iterable[Tensor],
+    prepare: Callable[[Tensor], Tensor],
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[Tensor]:
+    """The same, chunk by chunk as they come, on the network's device."""
+    return (output.features for output in _outputs(network, chunks, prepare, autocast))
 
 
 def look_at_images(

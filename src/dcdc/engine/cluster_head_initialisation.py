@@ -12,21 +12,27 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from dcdc.augment import PerturbedCopy
 from dcdc.data.store import Store
+from dcdc.engine.copy_whitening import copy_covariance, whitened_directions
 from dcdc.engine.joined_groups import STARTS as JOIN_STARTS
 from dcdc.engine.joined_groups import joined_groups
 from dcdc.engine.k_means import STARTS, centres_of, reduced_points, some_rows
 from dcdc.engine.linear_discriminant import discriminants
 from dcdc.engine.outliers import ordinary_rows
+from dcdc.engine.sample import choose_rows
 from dcdc.engine.trained_model import TrainedModel
 from dcdc.losses.sizes import EQUAL, Sizes
 from dcdc.metrics.health import OUTLIER
 from dcdc.networks import CLUSTER_HEAD
-from dcdc.runtime.seeding import derive_seed
+from dcdc.runtime.seeding import derive_generator, derive_seed
 
 MOST_IMAGES = 20_000
+N_COPIES, MOST_PERTURBED = 8, 2_000
+"""Perturbed copies of an image, and of how many images, that tell what perturbation changes."""
 SHARPNESS = 3.0
 """Standard deviation of the first logits: sure enough to teach, soft enough to be corrected."""
 
@@ -39,9 +45,11 @@ def initialise_by_k_means(
     spherical: bool,
     sizes: Sizes = EQUAL,
     outliers: bool = False,
+    perturbed_copy: Callable[[int], PerturbedCopy] | None = None,
 ) -> None:
     """Every cluster head of the model, from the features that the images have now; of several
-    processes the first looks for the centres."""
+    processes the first looks for the centres. `perturbed_copy` makes that many perturbed copies of
+    each image: clusters of unequal size are told better where it is known what these change."""
     heads: list[nn.Linear] = []
     seeds: list[int] = []
     for number, name in enumerate(model.network.sub_heads(CLUSTER_HEAD)):
@@ -49,6 +57,9 @@ def initialise_by_k_means(
         assert isinstance(head, nn.Linear)
         heads.append(head)
         seeds.append(derive_seed(seed, *(("head start", number) if number else ("head start",))))
+    covariance = None
+    if perturbed_copy is not None:
+        covariance = partial(_covariance_of_copies, model, store, seed, perturbed_copy(N_COPIES))
     by_first = partial(
         initialise_heads,
         *(heads, store.n_answered, partial(model.features_of, store), seeds, spherical),
@@ -56,9 +67,18 @@ def initialise_by_k_means(
         outliers=outliers,
         only_look=not model.processes.is_first,
         device=model.device,
+        covariance=covariance,
     )
     model.processes.with_barrier(by_first)
     model.processes.broadcast([weight for head in heads for weight in (head.weight, head.bias)])
+
+
+def _covariance_of_copies(
+    model: TrainedModel, store: Store, seed: int, perturbed_copy: PerturbedCopy
+) -> NDArray[np.float64]:
+    rows = choose_rows(store.n_answered, MOST_PERTURBED, derive_seed(seed, "perturbed images"))
+    generator = derive_generator(seed, "perturbed copies", device=model.device)
+    return copy_covariance(model.perturbed_features(store, rows, perturbed_copy, generator))
 
 
 @torch.no_grad()
@@ -73,6 +93,7 @@ def initialise_heads(
     outliers: bool = False,
     only_look: bool = False,
     device: torch.device | None = None,
+    covariance: Callable[[], NDArray[np.float64]] | None = None,
 ) -> None:
     """Sets each head so that its arg-max is the nearest of K centres of the images' features.
     Where clusters need not be of equal size, centres are not enough: it tells joined groups apart.
@@ -83,6 +104,8 @@ def initialise_heads(
     say little about what an image shows. The head sees the lengths all the same, so its arg-max is
     then the nearest centre but for images of unusual length near a border. `only_look` helps to
     find the features, and leaves the heads to another process. K-Means is on `device`.
+    `covariance` computes how features of an image's perturbed copies differ (D x D); joined groups
+    alone ask for it.
     """
     randoms = [np.random.default_rng(seed) for seed in seeds]
     features = features_of(some_rows(n_images, MOST_IMAGES, randoms[0]))
@@ -94,6 +117,8 @@ def initialise_heads(
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
     if sizes != EQUAL:
+        if covariance is not None:
+            points = whitened_directions(features, covariance())
         _by_joins(heads, features, points, sizes, randoms)
         return
     n_init = STARTS if len(heads) == 1 else 1

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dcdc.engine.copy_whitening import CopyScatter
+
 FLOOR = 1e-4
 """Of the mean variance of copies: what varies less is taken to vary so much."""
 
@@ -36,19 +38,11 @@ def discriminant_directions(chunks: Iterable[Tensor], n: int, floor: float = FLO
     A chunk: the features of each of r copies of some images, r x images x F. With a higher `floor`
     the variance of copies is trusted less.
     """
-    means: list[Tensor] = []
-    within = torch.zeros((), dtype=torch.float64)
-    n_spare = 0
-    for copies in chunks:
-        mean = copies.mean(dim=0)
-        apart = (copies - mean).flatten(0, 1)
-        within = within + (apart.T @ apart).double().cpu()
-        n_spare += len(apart) - len(mean)
-        means.append(mean.cpu())
-    every = torch.cat(means)
+    scatter = CopyScatter()
+    every = torch.cat([scatter.add(copies).cpu() for copies in chunks])
     middle = every.mean(dim=0)
     centred = every - middle
-    variances, axes = torch.linalg.eigh(within / max(n_spare, 1))
+    variances, axes = torch.linalg.eigh(scatter.covariance())
     least = floor * variances.mean().clamp_min(torch.finfo(torch.float32).tiny)
     whitening = axes / (variances.clamp_min(0) + least).sqrt()
     between = (centred.T @ centred).double() / len(centred)

@@ -27,6 +27,7 @@ from dcdc.engine import model_files
 from dcdc.engine.assignment import (
     Assigned,
     assign_images,
+    each_feature,
     extract_features,
     extract_map_means,
     look_at_images,
@@ -365,8 +366,30 @@ class TrainedModel:
         chunks = self._chunks_of(store, rows)
         return assign_images(self.network, chunks, prepare, self.autocast)
 
-    def _chunks_of(self, store: Store, rows: np.ndarray) -> Iterator[torch.Tensor]:
-        return (store.batch(chunk) for chunk in torch.split(torch.from_numpy(rows), self.chunk))
+    def perturbed_features(
+        self,
+        store: Store,
+        rows: np.ndarray,
+        perturbed_copy: PerturbedCopy,
+        generator: torch.Generator,
+    ) -> Iterator[torch.Tensor]:
+        """r x images x D, chunk by chunk: the features of r perturbed copies of some of a store's
+        images, by this process alone."""
+        n_copies = perturbed_copy.n_repeats
+
+        def prepare(images: torch.Tensor) -> torch.Tensor:
+            return perturbed_copy(to_float(images), generator=generator)
+
+        chunk = max(1, self.chunk // n_copies)
+        chunks = self._chunks_of(store, rows, chunk)
+        for features in each_feature(self.network, chunks, prepare, self.autocast):
+            yield features.float().view(n_copies, -1, features.shape[1])
+
+    def _chunks_of(
+        self, store: Store, rows: np.ndarray, chunk: int | None = None
+    ) -> Iterator[torch.Tensor]:
+        chunks = torch.split(torch.from_numpy(rows), chunk or self.chunk)
+        return (store.batch(indices) for indices in chunks)
 
     def _check(self, image_set: Data) -> None:
         if isinstance(image_set, VectorSet):

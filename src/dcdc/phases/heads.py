@@ -123,6 +123,7 @@ class Heads(Phase):
 
     def initialise_cluster_head(self, context: TrainingContext) -> None:
         if self.initialisation != "random":
+            of_vectors = isinstance(context.store, VectorStore)
             initialise_by_k_means(
                 context.model,
                 context.store,
@@ -130,6 +131,7 @@ class Heads(Phase):
                 spherical=self.initialisation == "spherical-k-means",
                 sizes=context.sizes,
                 outliers=context.outliers,
+                perturbed_copy=None if of_vectors else context.perturbed_copy,
             )
 
     def index_rows(self, *, of_vectors: bool = False) -> int:
