@@ -327,10 +327,11 @@ def test_numbers_that_were_found_are_those_of_their_record(record):
 
 
 LONG_TAILS = {path.stem: path for path in sorted(NUMBERS.glob("long-tail-*.json"))}
+SIZES = LONG_TAILS | {path.stem: path for path in NUMBERS.glob("even-*.json")}
 
 
-@pytest.mark.parametrize("record", LONG_TAILS.values(), ids=LONG_TAILS)
-def test_long_tailed_images_are_those_of_their_record(record):
+@pytest.mark.parametrize("record", SIZES.values(), ids=SIZES)
+def test_images_of_unequal_and_equal_sizes_are_those_of_their_record(record):
     kept = json.loads(record.read_text())
     section = SECTIONS["Clusters of unequal size"]
     for sizes, medians in kept["median"].items():
