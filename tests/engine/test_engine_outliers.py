@@ -64,6 +64,27 @@ def test_who_vouches_does_so_by_every_draw_of_groups(n_draws, are_outside, monke
     assert vouch[labels < 3].all()
 
 
+@pytest.mark.parametrize(
+    ("n_missed", "begins", "vouches"), [(1, True, True), (2, True, False), (5, False, False)]
+)
+def test_a_cluster_that_a_few_draws_miss_still_begins(n_missed, begins, vouches, monkeypatch):
+    """Some draws put it together with strangers, too far from all others to vouch."""
+    features, labels = mixture([100, 100, 100, 100])
+    first_groups = outliers._first_groups
+    n_drawn = iter(range(40))
+
+    def groups_of_a_draw(points, groups, *how):
+        found = first_groups(points, groups, *how)
+        missed = set(groups[labels == 3]) if next(n_drawn) % outliers.DRAWS < n_missed else set()
+        return [group for group in found if group not in missed]
+
+    monkeypatch.setattr(outliers, "_first_groups", groups_of_a_draw)
+    rows = outliers.ordinary_rows(features, 4, seed=0)
+    assert bool((labels[rows] == 3).mean() > 0.2) is begins
+    _, vouch = score_among(features, 4, "equal", seed=0)
+    assert bool(vouch[labels == 3].mean() > 0.9) is vouches
+
+
 def test_where_the_draws_leave_too_few_nothing_is_told(monkeypatch):
     features, labels = mixture([100, 100, 100])
     parts = [labels, np.where(labels < 2, labels, 2 + np.arange(300) % 12)]

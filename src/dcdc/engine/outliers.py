@@ -6,11 +6,12 @@ into small groups, of which the nearest join. At first only those of branches vo
 have just become large enough for a cluster: what joins a cluster late may be strange. From there it
 spreads to near groups, but only by images that are ordinary themselves: a group may be mixed. Which
 images share a group is drawn several times: a stranger gets among others by some of the draws, an
-image of a cluster by all.
+image of a cluster by nearly all.
 
 Shapes: n images, D features, C maps, K clusters.
 """
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -34,8 +35,11 @@ or one group of strangers would bring in the next. By the means of maps, groups 
 PART_BY_FEATURES = 1.4
 """The same where there are no maps: by features groups of digits are farther."""
 
-DRAWS = 5
-"""Of small groups; who vouches does so by all of them."""
+DRAWS = 10
+"""Of small groups."""
+NEARLY_ALL, MOST = 0.9, 0.6
+"""Of the draws, by which who vouches does so: what is outside is told by nearly all, and where
+clusters begin by most. A draw may miss a whole cluster, which would then have no place."""
 FEWEST_DIRECTIONS = 8
 """By which features are looked at where no maps are shown, or as many as there are clusters."""
 
@@ -80,7 +84,7 @@ def score_among(
 ) -> tuple[OutOfDistributionScore | None, NDArray[np.bool_]]:
     """Of the images with these features (n x D): the score to those of them that vouch for others,
     and which these are (n)."""
-    can_tell, vouch = _vouching(features, n_clusters, sizes, seed, map_means)
+    can_tell, vouch = _vouching(features, n_clusters, sizes, seed, NEARLY_ALL, map_means)
     return out_of_distribution_score_of(features[vouch]) if can_tell else None, vouch
 
 
@@ -89,22 +93,25 @@ def _vouching(
     n_clusters: int,
     sizes: Sizes,
     seed: int,
+    share: float,
     map_means: NDArray[np.floating] | None = None,
 ) -> tuple[bool, NDArray[np.bool_]]:
-    """Whether anything can be told, and who vouches for others (n). It is told by `map_means`
-    (n x C), where they are known: by what an image is made of, wherever in it that is."""
+    """Whether anything can be told, and who vouches for others (n), by that share of the draws. It
+    is told by `map_means` (n x C), where they are known: by what an image is made of, wherever in
+    it that is."""
     points = features.astype(np.float32)
     if map_means is None:
         points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
     looked_at, part = (points, PART_BY_FEATURES) if map_means is None else (map_means, PART)
-    vouch = np.ones(len(points), bool)
+    n_draws = np.zeros(len(points), np.int64)
     for draw in range(DRAWS):
         groups = small_groups(points, n_clusters, (seed + draw) % 2**31)
         first = np.isin(groups, _first_groups(points, groups, n_clusters, sizes))
         by_draw = _spread(looked_at, groups, first, part)
         if by_draw is None:
             return False, first
-        vouch &= by_draw
+        n_draws += by_draw
+    vouch = n_draws >= ceil(share * DRAWS)
     return vouch.sum() >= n_clusters * smallest_cluster(len(points), n_clusters, sizes), vouch
 
 
@@ -142,7 +149,7 @@ def ordinary_rows(features: NDArray[np.floating], n_clusters: int, seed: int) ->
     of them where nothing can be told. Clusters of equal size begin with these, or strangers would
     have one of their own."""
     rows = np.arange(0, len(features), -(-len(features) // MOST_IMAGES))
-    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed)
+    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed, MOST)
     return rows[vouch] if can_tell else rows
 
 
