@@ -157,6 +157,24 @@ def test_what_images_are_made_of_tells_whether_a_group_is_part_of_a_cluster(made
     assert found[labels < 3].mean() < 0.03
 
 
+def test_feature_vectors_are_looked_at_with_their_lengths():
+    """Strangers lie in the direction of a cluster, and are longer: by directions alone they are
+    part of it."""
+    middles = np.zeros((4, 12))
+    middles[[0, 1, 2, 3], [0, 1, 2, 0]] = 8, 8, 8, 24
+    labels = np.repeat(np.arange(4), [100, 100, 100, 30])
+    random = np.random.default_rng(0)
+    given = (middles[labels] + random.normal(size=(330, 12))).astype(np.float32)
+    features = given / np.linalg.norm(given, axis=1, keepdims=True)
+    _, by_directions = score_among(features, 3, "equal", seed=0)
+    assert by_directions[labels == 3].mean() > 0.9
+    _, vouch = score_among(features, 3, "equal", seed=0, given=given)
+    assert not vouch[labels == 3].any()
+    assert vouch[labels < 3].mean() > 0.97
+    kept = outliers.ordinary_rows(given, 3, seed=0, are_given=True)
+    assert set(labels[kept]) == {0, 1, 2}
+
+
 def test_joined_groups_are_the_clusters():
     features, labels = mixture([150, 60, 15])
     found = joined_groups(features, 3, "free", seed=0)

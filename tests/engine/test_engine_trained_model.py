@@ -3,8 +3,11 @@ import pytest
 import torch
 from PIL import Image
 
+from dcdc.config import with_values
+from dcdc.data import from_vectors
+from dcdc.engine.observer import SilentObserver
 from dcdc.errors import InputError
-from dcdc.prepare.assembly import build_model
+from dcdc.prepare.assembly import build_model, build_training
 from dcdc.prepare.resolve import resolve
 
 
@@ -95,3 +98,16 @@ def test_means_of_maps_are_those_of_the_layers_one_image_at_a_time(model, tiny_s
         assert means == pytest.approx(x[0].flatten(1).mean(1).numpy(), abs=1e-5)
     network.backbone = torch.nn.Identity()
     assert model.map_means_of(store, rows) is None
+
+
+def test_given_vectors_are_those_of_the_set_and_images_have_none(model, tiny_set, tiny_config):
+    rows = np.array([0, 3, 47])
+    assert model.given_vectors_of(model._store_of(tiny_set), rows) is None
+    vectors = np.random.default_rng(0).normal(size=(48, 6)).astype(np.float32)
+    values = {"network.backbone": "vectors", "heads.neighbours": 2}
+    given = from_vectors(vectors)
+    config = resolve(with_values(tiny_config, values), given)
+    of_vectors = build_training(config, given, SilentObserver(), None).trainer.context
+    store = of_vectors.store
+    assert np.array_equal(of_vectors.model.given_vectors_of(store, rows), vectors[rows])
+    assert not np.allclose(of_vectors.model.features_of(store, rows), vectors[rows])

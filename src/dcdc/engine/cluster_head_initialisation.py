@@ -68,6 +68,7 @@ def initialise_by_k_means(
         only_look=not model.processes.is_first,
         device=model.device,
         covariance=covariance,
+        given_vectors_of=partial(model.given_vectors_of, store),
     )
     model.processes.with_barrier(by_first)
     model.processes.broadcast([weight for head in heads for weight in (head.weight, head.bias)])
@@ -94,6 +95,7 @@ def initialise_heads(
     only_look: bool = False,
     device: torch.device | None = None,
     covariance: Callable[[], NDArray[np.float64]] | None = None,
+    given_vectors_of: Callable[[np.ndarray], np.ndarray | None] = lambda _: None,
 ) -> None:
     """Sets each head so that its arg-max is the nearest of K centres of the images' features.
     Where clusters need not be of equal size, centres are not enough: it tells joined groups apart.
@@ -105,15 +107,20 @@ def initialise_heads(
     then the nearest centre but for images of unusual length near a border. `only_look` helps to
     find the features, and leaves the heads to another process. K-Means is on `device`.
     `covariance` computes how features of an image's perturbed copies differ (D x D); joined groups
-    alone ask for it.
+    alone ask for it. `given_vectors_of` rows are what features are the directions of, if they are:
+    outliers are told by these.
     """
     randoms = [np.random.default_rng(seed) for seed in seeds]
-    features = features_of(some_rows(n_images, MOST_IMAGES, randoms[0]))
+    rows = some_rows(n_images, MOST_IMAGES, randoms[0])
+    features = features_of(rows)
     if only_look:
         return
     if sizes == EQUAL and outliers:
         drawn = int(randoms[0].integers(2**31))
-        features = features[ordinary_rows(features, heads[0].out_features, drawn)]
+        given = given_vectors_of(rows)
+        looked_at, are_given = (features, False) if given is None else (given, True)
+        n_clusters = heads[0].out_features
+        features = features[ordinary_rows(looked_at, n_clusters, drawn, are_given=are_given)]
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
     if sizes != EQUAL:

@@ -42,6 +42,9 @@ NEARLY_ALL, MOST = 0.9, 0.6
 clusters begin by most. A draw may miss a whole cluster, which would then have no place."""
 FEWEST_DIRECTIONS = 8
 """By which features are looked at where no maps are shown, or as many as there are clusters."""
+MORE_DIRECTIONS_OF_GIVEN = 2
+"""Than clusters, by which feature vectors that were given are looked at: nobody taught the network
+that made them to tell these clusters apart, so that strangers may differ by one of their own."""
 
 
 class Outliers(NamedTuple):
@@ -62,8 +65,8 @@ def find_outliers(
     rows = sampled_rows(n_images, seed)
     features = in_half_precision(model.features_of(store, rows))
     start = derive_seed(seed, "outliers") % 2**31
-    means = model.map_means_of(store, rows)
-    known, vouch = score_among(features, n_clusters, sizes, start, means)
+    means, given = model.map_means_of(store, rows), model.given_vectors_of(store, rows)
+    known, vouch = score_among(features, n_clusters, sizes, start, means, given)
     if known is None:
         return None
     outside = np.zeros(n_images, bool)
@@ -81,10 +84,15 @@ def score_among(
     sizes: Sizes,
     seed: int,
     map_means: NDArray[np.floating] | None = None,
+    given: NDArray[np.floating] | None = None,
 ) -> tuple[OutOfDistributionScore | None, NDArray[np.bool_]]:
     """Of the images with these features (n x D): the score to those of them that vouch for others,
-    and which these are (n)."""
-    can_tell, vouch = _vouching(features, n_clusters, sizes, seed, NEARLY_ALL, map_means)
+    and which these are (n). It is told by `map_means` (n x C), where they are known, else by the
+    vectors that were `given` (n x D), of which features are the directions: lengths tell, too."""
+    points, are_given = (features, False) if given is None else (given, True)
+    can_tell, vouch = _vouching(
+        points, n_clusters, sizes, seed, NEARLY_ALL, map_means, are_given=are_given
+    )
     return out_of_distribution_score_of(features[vouch]) if can_tell else None, vouch
 
 
@@ -95,13 +103,16 @@ def _vouching(
     seed: int,
     share: float,
     map_means: NDArray[np.floating] | None = None,
+    *,
+    are_given: bool = False,
 ) -> tuple[bool, NDArray[np.bool_]]:
     """Whether anything can be told, and who vouches for others (n), by that share of the draws. It
     is told by `map_means` (n x C), where they are known: by what an image is made of, wherever in
     it that is."""
     points = features.astype(np.float32)
     if map_means is None:
-        points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
+        of_given = n_clusters + MORE_DIRECTIONS_OF_GIVEN
+        points = _leading(points, of_given if are_given else max(FEWEST_DIRECTIONS, n_clusters))
     looked_at, part = (points, PART_BY_FEATURES) if map_means is None else (map_means, PART)
     n_draws = np.zeros(len(points), np.int64)
     for draw in range(DRAWS):
@@ -144,12 +155,14 @@ def _leading(points: NDArray[np.float32], n: int) -> NDArray[np.float32]:
     return np.asarray(centred @ axes, np.float32)
 
 
-def ordinary_rows(features: NDArray[np.floating], n_clusters: int, seed: int) -> NDArray[np.int64]:
+def ordinary_rows(
+    features: NDArray[np.floating], n_clusters: int, seed: int, *, are_given: bool = False
+) -> NDArray[np.int64]:
     """Of at most 5,000 of the images with these features (n x D), those that vouch for others; all
     of them where nothing can be told. Clusters of equal size begin with these, or strangers would
-    have one of their own."""
+    have one of their own. `are_given`: as feature vectors are, not their directions."""
     rows = np.arange(0, len(features), -(-len(features) // MOST_IMAGES))
-    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed, MOST)
+    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed, MOST, are_given=are_given)
     return rows[vouch] if can_tell else rows
 
 

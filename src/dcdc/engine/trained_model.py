@@ -306,6 +306,14 @@ class TrainedModel:
         (features,) = self._shared(len(rows), extract)
         return features
 
+    def given_vectors_of(self, store: Store, rows: np.ndarray) -> np.ndarray | None:
+        """n x D: some of a store's feature vectors as they are, of which the network takes the
+        directions; None of images."""
+        if not isinstance(store, VectorStore):
+            return None
+        chunks = self._chunks_of(store, rows)
+        return np.concatenate([chunk.float().cpu().numpy() for chunk in chunks])
+
     def map_means_of(self, store: Store, rows: np.ndarray) -> np.ndarray | None:
         """n x C: the means of the backbone's maps for some of a store's images; None where it shows
         no maps, as the many do whose features are these means, or the store has no images."""
