@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dcdc.config import with_values
-from dcdc.engine.captured_step import CapturedStep, unchanged
+from dcdc.engine.captured_step import CapturedStep, CudaCapture, unchanged
 from dcdc.engine.objectives import one_pass, two_passes
 from dcdc.engine.observer import SilentObserver
 from dcdc.prepare.assembly import build_training
@@ -217,6 +217,44 @@ class TestOnAGpu:
         assert len(told) == 2  # one for each set of heads
         found, expected = ([line["loss"] for line in t.history] for t in (twin, eager))
         assert found == pytest.approx(expected, rel=1e-3)
+
+    def test_generators_draw_again_after_a_recording_that_failed(self):
+        """torch's own too, by which compiled code draws."""
+        generator = torch.Generator("cuda").manual_seed(3)
+        expected = torch.rand(4, generator=generator, device="cuda")
+        generator.manual_seed(3)
+
+        def waits():
+            torch.rand(4, device="cuda")
+            torch.rand(4, generator=generator, device="cuda").sum().item()
+
+        capture = CudaCapture()
+        with pytest.raises(RuntimeError):
+            capture.record(waits, generator)
+        assert torch.rand(4, device="cuda").numel() == 4
+        generator.manual_seed(3)
+        assert torch.equal(torch.rand(4, generator=generator, device="cuda"), expected)
+        graph = capture.record(lambda: torch.rand(4, device="cuda"), generator)
+        graph.replay()
+
+    def test_the_first_replay_draws_by_the_generator_where_the_recording_is_late(self, monkeypatch):
+        begin = torch.cuda.CUDAGraph.capture_begin
+
+        def late(*given, **options):
+            torch.cuda._sleep(500_000_000)  # a quarter of a second on the recording's stream
+            begin(*given, **options)
+
+        monkeypatch.setattr(torch.cuda.CUDAGraph, "capture_begin", late)
+        generator = torch.Generator("cuda").manual_seed(0)
+        made = []
+        torch.rand(4, generator=generator, device="cuda")
+        graph = CudaCapture().record(
+            lambda: made.append(torch.rand(4, generator=generator, device="cuda")), generator
+        )
+        generator.manual_seed(7)
+        graph.replay()
+        generator.manual_seed(7)
+        assert torch.equal(made[0], torch.rand(4, generator=generator, device="cuda"))
 
     @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
     def test_a_captured_byol_step_and_its_target(self, tiny_config, tiny_set, precision):

@@ -93,18 +93,16 @@ class CapturedStep:
                 with unchanged(self.eager):
                     graph = self._capture(step, self.generator)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
-            self._warn(not_captured(error, self.generator))
+            self._warn(not_captured(error))
             return None
         return _Recorded(graph, terms)
 
 
-def not_captured(error: RuntimeError, generator: torch.Generator) -> str:
-    """What to tell; the generator then draws for eager steps again."""
+def not_captured(error: RuntimeError) -> str:
+    """What to tell."""
     first: BaseException = error
     while first.__context__ is not None:  # the end of a capture fails, too, and does not say why
         first = first.__context__
-    if generator.device.type == "cuda":  # it still counts draws for the graph
-        generator.graphsafe_set_state(generator.clone_state())
     reason = str(first).splitlines()[0]
     return f"the step cannot be captured, so it runs eagerly and slower: {reason}"
 
@@ -150,7 +148,7 @@ class CudaCapture:
     def record(
         self, function: Callable[[], object], generator: torch.Generator | None = None
     ) -> Graph:
-        """What it does, not yet done."""
+        """What it does, not yet done; if that fails, generators draw for eager steps again."""
         gc.collect()  # of steps before nothing is left, which the recording could meet
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
@@ -159,10 +157,20 @@ class CudaCapture:
             # A streamed set's reading thread may wait for its copies meanwhile.
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 function()
-        except RuntimeError:  # torch takes this pool for one that is still recorded to
+        except RuntimeError:  # to torch, pool and generators are still those of a recording
             self._pool = torch.cuda.graph_pool_handle()
+            _draw_eagerly(torch.cuda.default_generators[torch.cuda.current_device()])
+            if generator is not None:
+                _draw_eagerly(generator)
             raise
+        # What a recording begins with sets the graph's seed on the recording's own stream: where
+        # that is late, the first replay would draw by it and not by the generator.
+        torch.cuda.synchronize()
         return graph
+
+
+def _draw_eagerly(generator: torch.Generator) -> None:
+    generator.graphsafe_set_state(generator.clone_state())
 
 
 @contextmanager

@@ -229,7 +229,7 @@ class CapturedSimpleStep:
                 self._graph = self._recorder.record(lambda: self._keep_terms(own), self._draws)
         except RuntimeError as error:  # torch's own, of whatever cannot be captured
             self._may_be_recorded = False
-            self._warn(not_captured(error, self._draws))
+            self._warn(not_captured(error))
 
 
 @torch.no_grad()
