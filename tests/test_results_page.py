@@ -177,6 +177,22 @@ def test_the_methods_side_by_side_are_those_of_their_record(record):
         assert line in SECTIONS[section]
 
 
+@pytest.mark.parametrize(
+    "record",
+    sorted((DOCS / "runs").glob("[cs]*/compare-*.csv")),
+    ids=lambda record: "-".join(record.parts[-2:]),
+)
+def test_a_method_on_a_benchmark_is_that_of_its_record(record):
+    with record.open() as file:
+        rows = list(csv.DictReader(file))
+    plain = SECTIONS["Methods side by side"].replace("**", "")
+    for row in rows:
+        figures = " | ".join(dotted(float(row[name])) for name in ("nmi", "acc", "ari"))
+        cells = rf"{row['title']}[^|]*\| {row['seeds']} \| {re.escape(figures)} \|"
+        seconds, memory = float(row["seconds"]), float(row["peak_memory_mb"])
+        assert re.search(rf"\| {cells}.* {seconds:,.1f} s \| {memory:,.0f} MB \|", plain), row
+
+
 def headings(page: Path) -> set[str]:
     """As GitHub names them in links."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
