@@ -72,10 +72,10 @@ def _arguments(made: Ground) -> list[object]:
 def _work(made: Ground, *, die_after: int = 0) -> None:
     """Three images at a time."""
     from dcdc.data import decoded
-    from dcdc.engine import trained_model
+    from dcdc.engine import network_on_store
     from dcdc.runtime.journal import Appender
 
-    decoded._BLOCK_ROWS = trained_model.CHUNK = 3
+    decoded._BLOCK_ROWS = network_on_store.CHUNK = 3
     append = Appender.append
 
     def dying(self: Appender, *block: Any, **more: Any) -> None:

@@ -18,7 +18,7 @@ def model(tiny_config, tiny_set):
 
 def test_predictions_agree_and_keep_the_order(model, tiny_set, monkeypatch):
     whole = model.predict_proba(tiny_set.images)
-    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 7)  # 48 does not divide evenly
+    monkeypatch.setattr("dcdc.engine.network_on_store.CHUNK", 7)  # 48 does not divide evenly
     assert np.allclose(model.predict_proba(tiny_set.images), whole, atol=1e-6)
     assert np.array_equal(model.predict(tiny_set.images), whole.argmax(1))
     assert whole.shape == (48, 3)
@@ -82,7 +82,7 @@ def test_pixels_at_its_size_are_answered_as_a_set_is(model, tiny_set, monkeypatc
     features, assigned = model.look_at_rows(tiny_set.images)
     assert np.allclose(features, model.transform(tiny_set.images), atol=1e-6)
     assert np.allclose(assigned.probabilities, model.predict_proba(tiny_set.images), atol=1e-6)
-    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 7)
+    monkeypatch.setattr("dcdc.engine.network_on_store.CHUNK", 7)
     assert model.look_at_rows(tiny_set.images)[0].shape == (48, 256)
 
 

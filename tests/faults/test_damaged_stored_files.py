@@ -403,7 +403,7 @@ def test_a_damaged_cache_is_made_again(photos, tmp_path, monkeypatch, some):
 def test_a_damaged_journal_of_a_prediction_costs_no_right_answer(kept, tmp_path, monkeypatch, some):
     """Stopped before its last step, when all rows are there: it answers as ever, or refuses."""
     model = dcdc.load(kept, device="cpu")
-    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 8)
+    monkeypatch.setattr("dcdc.engine.network_on_store.CHUNK", 8)
     images = np.arange(20 * 64).reshape(20, 8, 8).astype(np.uint8)
     np.save(tmp_path / "images.npy", images)
     predict = partial(predict_to_file, model, images_for(model, tmp_path / "images.npy"))

@@ -14,7 +14,7 @@ from PIL import Image
 import dcdc.run
 from dcdc.cli import main
 from dcdc.data import decoded
-from dcdc.engine import trained_model
+from dcdc.engine import network_on_store
 from dcdc.prediction import session  # noqa: F401
 from dcdc.runtime.journal import Appender
 
@@ -35,7 +35,7 @@ def dcdc(forked, tmp_path_factory):
             signal.signal(signal.SIGINT, signal.default_int_handler)
             if file_limit:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-            decoded._BLOCK_ROWS = trained_model.CHUNK = 100
+            decoded._BLOCK_ROWS = network_on_store.CHUNK = 100
             append = Appender.append
 
             def slowly(*block, **more):

@@ -11,7 +11,7 @@ from dcdc.prepare.resolve import resolve
 def small_blocks(monkeypatch):
     """Ten rows at a time, so that few images make many blocks."""
     monkeypatch.setattr("dcdc.data.decoded._BLOCK_ROWS", 5)
-    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 10)
+    monkeypatch.setattr("dcdc.engine.network_on_store.CHUNK", 10)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def model(vector_run_once):
 
 @pytest.fixture
 def few_at_a_time(monkeypatch):
-    monkeypatch.setattr("dcdc.engine.trained_model.CHUNK", 10)
+    monkeypatch.setattr("dcdc.engine.network_on_store.CHUNK", 10)
 
 
 def rows_of(model, source, **how) -> list[dict]:
