@@ -25,8 +25,22 @@ def test_the_share_of_pairs_is_that_of_a_slow_loop():
 
 
 def test_a_cluster_of_one_has_no_pair():
-    assert share_of_pairs(np.array([0, 1, 1, 1]), np.array([2, 0, 0, 0]), 3) == 1
+    assert share_of_pairs(np.array([0, 1, 1, 1]), np.array([1, 0, 0, 0]), 2) == 1
     assert share_of_pairs(np.array([0, 1, 2]), np.array([0, 1, 2]), 3) == 0
+
+
+def test_an_empty_cluster_is_not_found():
+    assert share_of_pairs(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]), 3) == 0
+
+
+@pytest.mark.parametrize("n_clouds", [3, 5])
+def test_clusters_that_stay_empty_make_no_number_sure(n_clouds):
+    """Clouds so dense that one cluster more has nothing to hold: all images still agree."""
+    points = clouds(n_clouds, deviation=0.001)
+    strengths = prediction_strengths(points, range(2, 9), np.random.default_rng(0), even=True)
+    assert strengths[n_clouds] == 1
+    assert strengths[n_clouds + 1] < SURE
+    assert choose_number(strengths, lowest=3).number == n_clouds
 
 
 @pytest.mark.parametrize("n_clouds", [3, 5, 7])

@@ -102,10 +102,13 @@ def _lowest_before_higher(strengths: Mapping[int, float], number: int, step: int
 
 def share_of_pairs(own: NDArray[np.integer], other: NDArray[np.integer], number: int) -> float:
     """The least, over the clusters of `own` (N), of the share of their pairs that are together in
-    `other` (N), too. A cluster of one image has no pair."""
+    `other` (N), too. A cluster of one image has no pair; one that is empty is not there, so there
+    are fewer than `number`: 0."""
     table = np.zeros((number, number))
     np.add.at(table, (own, other), 1)
     sizes = table.sum(axis=1)
+    if not sizes.all():
+        return 0.0
     pairs = sizes * (sizes - 1)
     together = (table * (table - 1)).sum(axis=1)
     return float((together[pairs > 0] / pairs[pairs > 0]).min()) if pairs.any() else 0.0
