@@ -188,7 +188,7 @@ def test_a_method_on_a_benchmark_is_that_of_its_record(record):
     plain = SECTIONS["Methods side by side"].replace("**", "")
     for row in rows:
         figures = " | ".join(dotted(float(row[name])) for name in ("nmi", "acc", "ari"))
-        cells = rf"{row['title']}[^|]*\| {row['seeds']} \| {re.escape(figures)} \|"
+        cells = rf"{re.escape(row['title'])}[^|]*\| {row['seeds']} \| {re.escape(figures)} \|"
         seconds, memory = float(row["seconds"]), float(row["peak_memory_mb"])
         assert re.search(rf"\| {cells}.* {seconds:,.1f} s \| {memory:,.0f} MB \|", plain), row
 
