@@ -176,7 +176,8 @@ def test_names_moves_merges_and_undo(open_view, serve, run, names):
     wait_for_tiles(tab)
     assert tiles(tab) == before[2:]
     tab.click_on("#tile-0")
-    tab.wait("document.getElementById('full').naturalWidth")
+    for above_the_button in ("facts", "size"):  # and push it down as they come
+        tab.wait(f"document.getElementById('{above_the_button}').textContent")
     tab.click_on("#outside-one")
     tab.wait("document.getElementById('facts').textContent.includes('belongs to none')")
     tab.press("Escape")
