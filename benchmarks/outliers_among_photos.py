@@ -50,8 +50,8 @@ def main() -> None:
         vectors = np.concatenate([photos.vectors[own], others.vectors[np.sort(of_class)]])
         for outliers in (True, False):
             rows.append(measure(vectors, photos.targets[own], given.seed, outliers=outliers))
-            rows[-1] |= {"kind": others.class_names[number], "first": given.first}
-            rows[-1] |= {"seed": given.seed}
+            kind = others.class_names[number]
+            rows[-1] |= {"kind": kind, "first": given.first, "seed": given.seed}
             print(json.dumps(rows[-1]), flush=True)
     record = {"torch": torch.__version__, "dcdc": own_version(), "commit": own_commit()}
     if given.out is not None:

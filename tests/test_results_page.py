@@ -448,7 +448,7 @@ def test_outliers_among_photos_are_those_of_their_record():
             ),
         )
         assert f"| {' | '.join(cells)} |" in section
-    draws = [draw for of_kind in zip(*pairs, strict=True) for draw in of_kind]
+    draws = [draw for of_first in pairs for draw in of_first]
     found = sum(told["found"] >= 0.8 for told, _ in draws)
     better = sum(told["acc_of_photos"] > plain["acc_of_photos"] for told, plain in draws)
     assert f"On {found} of {len(draws)} draws" in section

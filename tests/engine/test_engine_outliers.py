@@ -171,7 +171,7 @@ def test_feature_vectors_are_looked_at_with_their_lengths():
     _, vouch = score_among(features, 3, "equal", seed=0, given=given)
     assert not vouch[labels == 3].any()
     assert vouch[labels < 3].mean() > 0.97
-    kept = outliers.ordinary_rows(given, 3, seed=0, are_given=True)
+    kept = outliers.ordinary_rows(features, 3, seed=0, given=given)
     assert set(labels[kept]) == {0, 1, 2}
 
 

@@ -117,10 +117,8 @@ def initialise_heads(
         return
     if sizes == EQUAL and outliers:
         drawn = int(randoms[0].integers(2**31))
-        given = given_vectors_of(rows)
-        looked_at, are_given = (features, False) if given is None else (given, True)
-        n_clusters = heads[0].out_features
-        features = features[ordinary_rows(looked_at, n_clusters, drawn, are_given=are_given)]
+        n_clusters, given = heads[0].out_features, given_vectors_of(rows)
+        features = features[ordinary_rows(features, n_clusters, drawn, given)]
     lengths = np.linalg.norm(features, axis=1, keepdims=True).clip(min=1e-8)
     points, back = reduced_points(features / lengths if spherical else features, spherical)
     if sizes != EQUAL:

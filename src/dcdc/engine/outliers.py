@@ -89,10 +89,7 @@ def score_among(
     """Of the images with these features (n x D): the score to those of them that vouch for others,
     and which these are (n). It is told by `map_means` (n x C), where they are known, else by the
     vectors that were `given` (n x D), of which features are the directions: lengths tell, too."""
-    points, are_given = (features, False) if given is None else (given, True)
-    can_tell, vouch = _vouching(
-        points, n_clusters, sizes, seed, NEARLY_ALL, map_means, are_given=are_given
-    )
+    can_tell, vouch = _vouching(features, n_clusters, sizes, seed, NEARLY_ALL, map_means, given)
     return out_of_distribution_score_of(features[vouch]) if can_tell else None, vouch
 
 
@@ -103,16 +100,16 @@ def _vouching(
     seed: int,
     share: float,
     map_means: NDArray[np.floating] | None = None,
-    *,
-    are_given: bool = False,
+    given: NDArray[np.floating] | None = None,
 ) -> tuple[bool, NDArray[np.bool_]]:
     """Whether anything can be told, and who vouches for others (n), by that share of the draws. It
     is told by `map_means` (n x C), where they are known: by what an image is made of, wherever in
     it that is."""
-    points = features.astype(np.float32)
-    if map_means is None:
-        of_given = n_clusters + MORE_DIRECTIONS_OF_GIVEN
-        points = _leading(points, of_given if are_given else max(FEWEST_DIRECTIONS, n_clusters))
+    points = (features if given is None else given).astype(np.float32)
+    if given is not None:
+        points = _leading(points, n_clusters + MORE_DIRECTIONS_OF_GIVEN)
+    elif map_means is None:
+        points = _leading(points, max(FEWEST_DIRECTIONS, n_clusters))
     looked_at, part = (points, PART_BY_FEATURES) if map_means is None else (map_means, PART)
     n_draws = np.zeros(len(points), np.int64)
     for draw in range(DRAWS):
@@ -156,13 +153,17 @@ def _leading(points: NDArray[np.float32], n: int) -> NDArray[np.float32]:
 
 
 def ordinary_rows(
-    features: NDArray[np.floating], n_clusters: int, seed: int, *, are_given: bool = False
+    features: NDArray[np.floating],
+    n_clusters: int,
+    seed: int,
+    given: NDArray[np.floating] | None = None,
 ) -> NDArray[np.int64]:
     """Of at most 5,000 of the images with these features (n x D), those that vouch for others; all
     of them where nothing can be told. Clusters of equal size begin with these, or strangers would
-    have one of their own. `are_given`: as feature vectors are, not their directions."""
+    have one of their own. `given` (n x D) as for `score_among`."""
     rows = np.arange(0, len(features), -(-len(features) // MOST_IMAGES))
-    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed, MOST, are_given=are_given)
+    some_given = None if given is None else given[rows]
+    can_tell, vouch = _vouching(features[rows], n_clusters, EQUAL, seed, MOST, given=some_given)
     return rows[vouch] if can_tell else rows
 
 
