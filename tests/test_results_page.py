@@ -275,6 +275,8 @@ def test_seconds_of_many_images_are_as_recorded():
         assert f"| {row} | {seconds} |" in section
     beside = " | ".join(f"**{run['beside_steps']:.1f}**" for run in runs)
     assert f"| **beside the steps** | {beside} |" in section
+    (streamed,) = json.loads((SPEED / "00f59b4-many-images-streamed.json").read_text())
+    assert f"a million {streamed['beside_steps']:.1f} s" in section
 
 
 def test_seconds_until_the_first_step_are_as_recorded():
