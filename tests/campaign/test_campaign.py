@@ -3,11 +3,10 @@
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from campaign.families import FAMILIES
+from campaign.families import FAMILIES, Family
 from campaign.table import row_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -42,13 +41,13 @@ def test_a_whole_family_is_answered_cleanly_and_counted_on_the_page(name):
     assert not found.faults, "\n".join(f"{case}: {why}" for case, why in found.faults.items())
     row = row_of(family, found)
     assert row in PAGE.read_text(encoding="utf-8"), (
-        f"{PAGE.name} should read {row}: {Counter(_kind(each) for each in family.cases())}"
+        f"{PAGE.name} should read {row}: {_largest_groups(family)}"
     )
 
 
-def _kind(case: Any) -> str:
-    """Of a kill its verb, of an input its file: what has more of them than the page counts."""
-    return str(case.name).split(":")[0]
+def _largest_groups(family: Family) -> list[tuple[str, int]]:
+    """Of kills those of each verb: one of them has more than the page counts."""
+    return Counter(each.name.split(":")[0] for each in family.cases()).most_common(30)
 
 
 @pytest.mark.slow
